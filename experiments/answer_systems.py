@@ -1,7 +1,7 @@
 """One side of a comparison: the installed jfric answers questions about systems.
 
 A process of its own that reads jobs, one JSON object a line, and writes a line when each is done.
-Systems are read from TOML text by ``jfric.load``; those of one structure run as one batch. Nothing
+Systems are read from TOML text by ``jfric.load``; those of one structure are one program. Nothing
 but public names of jfric is used, so that other commits of it understand the same jobs.
 """
 
@@ -23,6 +23,8 @@ Answer = dict[str, np.ndarray]
 #: Outputs lie where nobody would type a time.
 OUTPUTS = (np.arange(24) + 0.63) / 24
 EVENTS = 128
+#: Systems that step together.
+ROW = 8
 #: Part of the time after which a motion is begun anew.
 RESTART = 0.4731
 
@@ -30,8 +32,8 @@ RESTART = 0.4731
 class Job(NamedTuple):
     """Systems, and what is asked about them; ``nudge``: relative change of all their numbers.
 
-    A question about a motion is the name of a solver, which ``alone`` (one system after the other
-    in place of a batch) or ``restarted`` (in two parts) may follow.
+    A question about a motion is the name of a solver, which ``batched`` (systems step together
+    in place of one after the other) or ``restarted`` (in two parts) may follow.
     """
 
     texts: list[str]
@@ -98,6 +100,15 @@ def question(name: str) -> Callable[[Any], dict[str, Any]]:
     return motion
 
 
+def _in_rows(one: Callable, stacked: list) -> Any:
+    """Systems in rows that step together."""
+    import jax
+
+    rows = stacked[0].shape[0] // ROW
+    found = jax.lax.map(jax.vmap(one), [x.reshape(rows, ROW, *x.shape[1:]) for x in stacked])
+    return jax.tree.map(lambda x: x.reshape(rows * ROW, *x.shape[2:]), found)
+
+
 def _named(result: Any, names: str) -> dict[str, Any]:
     # A commit that does not have one of them is compared by the others.
     return {k: getattr(result, k) for k in names.split() if hasattr(result, k)}
@@ -122,24 +133,23 @@ def answers(job: Job) -> tuple[list[str], list[Answer]]:
     for (structure, _), members in batches.items():
         asked = question(job.question)
 
-        def one(*leaves, structure=structure, asked=asked):
+        def one(leaves, structure=structure, asked=asked):
             return asked(jax.tree.unflatten(structure, leaves))
 
-        stacked = [np.stack(x) for x in zip(*(leaves for _, leaves in members), strict=True)]
-        alone = job.question.endswith(" alone")
-        run = jax.jit(one if alone else jax.vmap(one))
+        together = functools.partial(
+            _in_rows if job.question.endswith(" batched") else jax.lax.map, one
+        )
+        filled = [leaves for _, leaves in members]
+        filled += filled[-1:] * (-len(filled) % ROW)
         try:
-            together = (
-                jax.tree.map(lambda *x: np.stack(x), *(run(*leaves) for _, leaves in members))
-                if alone
-                else {k: np.asarray(v) for k, v in run(*stacked).items()}
-            )
+            stacked = [np.stack(x) for x in zip(*filled, strict=True)]
+            computed = {k: np.asarray(v) for k, v in jax.jit(together)(stacked).items()}
         except Exception as error:
             for i, _ in members:
                 outcomes[i] = reason(error)
             continue
         for row, (i, _) in enumerate(members):
-            outcomes[i], found[i] = "answered", {k: v[row] for k, v in together.items()}
+            outcomes[i], found[i] = "answered", {k: v[row] for k, v in computed.items()}
     return outcomes, found
 
 

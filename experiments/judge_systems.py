@@ -4,8 +4,8 @@
 
 Systems come from ``random_systems.py``. Of each, the motion of the event-driven solver is compared
 with that of ``stepped_systems.py``, which shares nothing with jfric, and with its own motion where
-nothing may change: by the other kernels and the Runge-Kutta flow, begun anew in the middle, alone
-instead of in a batch, with a mirrored degree of freedom, in another order, in other units.
+nothing may change: by the other kernels and the Runge-Kutta flow, begun anew in the middle, in a
+batch instead of alone, with a mirrored degree of freedom, in another order, in other units.
 
 Motions with status ``ok`` that differ are wrong, unless a flag says that a decision lay on an edge;
 so is an end with ``ok`` beside another status. Two statuses that both say what is wrong are none.
@@ -37,7 +37,7 @@ KINDS = (*random_systems.PARTS, "impacts", "limits", "shared", "far", "rows")
 #: Units of mass, length and time of the same system once more.
 UNITS = (1e-3, 1e-2, 60.0)
 WAYS = (
-    "stepped", "general", "lowered", "runge-kutta", "restarted", "alone", "mirrored", "reordered",
+    "stepped", "general", "lowered", "runge-kutta", "restarted", "batched", "mirrored", "reordered",
     "units",
 )  # fmt: skip
 #: Flags of motions that a small change may change; with the others they are unique.
@@ -126,7 +126,7 @@ def way(name: str, tables: list[Table]) -> Way:
     same = (np.arange(len(dofs)), np.ones(len(dofs)), 1.0, 1.0)
     if name in ("general", "lowered", "runge-kutta"):
         return Way(texts, name, same, TOLERANCE if name == "runge-kutta" else ROUNDING)
-    if name in ("restarted", "alone"):
+    if name in ("restarted", "batched"):
         return Way(texts, f"event-driven {name}", same)
     if name == "mirrored":
         texts = [random_systems.text(mirrored(t)) for t in tables]

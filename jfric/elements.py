@@ -1,18 +1,57 @@
-"""Elements of one's own: what they are made from, what their fields hold, how they get a name."""
+"""Elements of a system, and what an element of one's own is made from.
 
-from jfric.system.bristle import AbstractBristle
-from jfric.system.direction import as_direction
+Laws of friction are in :mod:`jfric.laws`, functions of time in :mod:`jfric.functions`.
+"""
+
+from jfric.system.body import Body, Gravity, Ground, LinkSpring
+from jfric.system.bristle import AbstractBristle, BoucWen, Dahl, LuGre, RateState
+from jfric.system.controller import Controller
+from jfric.system.direction import Direction, along, as_direction, between
+from jfric.system.elements import (
+    Base,
+    Contact,
+    Damper,
+    DiagramSpring,
+    Friction,
+    GapSpring,
+    Lagrangian,
+    Load,
+    Mass,
+    Spring,
+    Stop,
+    Velocity,
+)
+from jfric.system.event import Event
 from jfric.system.fields import holds
-from jfric.system.hysteresis import AbstractHysteresis, Branches
-from jfric.system.nonlinear import AbstractForce
+from jfric.system.hysteresis import (
+    AbstractHysteresis,
+    Branches,
+    Iwan,
+    Jenkins,
+    JenkinsCoupling,
+    MasingSpring,
+    MaxwellSlip,
+)
+from jfric.system.joint import Joint
+from jfric.system.linkage import Gear, Pin, Rolling, Slider, Weld
+from jfric.system.nonlinear import AbstractForce, Drag, ForceField, Pendulum, PolynomialSpring
 from jfric.system.registration import register
+from jfric.system.state import State
 
-__all__ = [
-    "AbstractBristle",
-    "AbstractForce",
-    "AbstractHysteresis",
-    "Branches",
-    "as_direction",
-    "holds",
+__all__ = [  # noqa: RUF022
+    # Masses, springs, dampers, forces.
+    "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
+    "ForceField", "Lagrangian", "Pendulum", "Load", "Base", "Controller",
+    # Friction, contact, and what is held.
+    "Friction", "Contact", "Joint", "Velocity", "Event",
+    # Friction with memory, and other states.
+    "Jenkins", "JenkinsCoupling", "MaxwellSlip", "MasingSpring", "Iwan", "Dahl", "BoucWen", "LuGre",
+    "RateState", "State",
+    # Bodies in the plane, and what joins them.
+    "Body", "Ground", "Gravity", "LinkSpring", "Pin", "Slider", "Weld", "Gear", "Rolling",
+    # Along what they act.
+    "Direction", "along", "between",
+    # One's own.
+    "AbstractBristle", "AbstractForce", "AbstractHysteresis", "Branches", "as_direction", "holds",
     "register",
-]
+]  # fmt: skip

@@ -26,7 +26,10 @@ class ProblemError(ValueError):
 
 
 class SimulationError(RuntimeError):
-    """A simulation that did not reach its end; one sentence with what its status means."""
+    """A simulation that did not reach its end; one sentence with what its status means.
+
+    Example: see :func:`jfric.simulate`.
+    """
 
 
 def require_no_text(where: str, value: object) -> None:

@@ -552,3 +552,61 @@ def test_a_joint_that_leaves_one_direction_of_a_plane(ratio):
     found, expected = (jfric.simulate(p, ts=ts) for p in (tied, along))
     found.check()
     np.testing.assert_allclose(found.q[:, 1], expected.q[:, 0], atol=1e-6)
+
+
+def beside_guides(start, plane, guides, rate) -> jfric.Problem:
+    """A table on springs, on a plate and in guides along ``x`` and ``y``, under a load that
+    grows."""
+    friction = {k: jfric.Friction(k, jfric.Coulomb(mu), N=2.0) for k, mu in guides.items()}
+    elements = {
+        "mass": {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.5)},
+        "spring": {"x": jfric.Spring("x", 5.0), "y": jfric.Spring("y", 7.0)},
+        "load": jfric.Load("x", jfric.Ramp(rate)),
+        "friction": {"plate": jfric.Friction(plane=["x", "y"], law=plane, N=2.0), **friction},
+    }
+    start = dict(zip("xy", (START(v=v) for v in start), strict=True))
+    return jfric.Problem(["x", "y"], elements, initial=start, time=4.0)
+
+
+@pytest.mark.parametrize("plane", [jfric.Coulomb(0.3), jfric.StaticDynamic(0.4, 0.2)])
+def test_a_plane_beside_a_guide_is_one_line_where_it_moves_along_it(plane):
+    """It stops with the guide, sticks with it, and both let go at once."""
+    found = jfric.simulate(beside_guides((1.0, 0.0), plane, {"x": 0.5}, 3.0), SOLVER)
+    elements = {
+        "mass": jfric.Mass("x", 1.0),
+        "spring": jfric.Spring("x", 5.0),
+        "load": jfric.Load("x", jfric.Ramp(3.0)),
+        "friction": {
+            "plate": jfric.Friction("x", plane, N=2.0),
+            "guide": jfric.Friction("x", jfric.Coulomb(0.5), N=2.0),
+        },
+    }
+    line = jfric.simulate(
+        jfric.Problem(["x"], elements, initial={"x": START(v=1.0)}, time=4.0), SOLVER
+    )
+    found.check()
+    line.check()
+    count = int(line.events.count)
+    assert int(found.events.count) == count == 8
+    times = np.asarray(found.events.time[:count])
+    np.testing.assert_allclose(times, line.events.time[:count], atol=1e-9)
+    np.testing.assert_allclose(found.final.q, [line.final.q[0], 0.0], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("plane", "guide", "rate"), [(0.3, 0.2, 0.0), (0.3, 0.5, 0.0), (0.3, 0.2, 3.0), (0.3, 2.0, 3.0)]
+)
+def test_a_plane_beside_two_guides_as_by_time_stepping(plane, guide, rate):
+    """What slides obliquely comes to rest in all three at once; they let go together."""
+    guides = {"x": guide, "y": 0.4}
+    problem = beside_guides((1.0, 0.5), jfric.Coulomb(plane), guides, rate)
+    exact = jfric.simulate(problem, WITHOUT_DERIVATIVES)
+    exact.check()
+    if not rate:
+        assert not np.any(exact.final.v)
+    coarse, fine = (
+        np.asarray(jfric.simulate(problem, jfric.MoreauJean(dt=dt)).final.q) for dt in (4e-3, 1e-3)
+    )
+    error = np.abs(fine - np.asarray(exact.final.q)).max()
+    assert error < 1e-4
+    assert error < 0.5 * np.abs(coarse - np.asarray(exact.final.q)).max()

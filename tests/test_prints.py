@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from test_docstrings import PUBLIC
 
 import jfric
 from jfric.figures.system_figure import plot_system
@@ -129,12 +130,12 @@ RESULTS = re.compile(
 @pytest.mark.parametrize(
     "name",
     [
-        *(x for x in dir(jfric) if inspect.isclass(getattr(jfric, x)) and RESULTS.search(x)),
+        *sorted(x for x, thing in PUBLIC.items() if inspect.isclass(thing) and RESULTS.search(x)),
         *("Problem", "Events", "Moment", "SpecialCurve", "Exponent", "FoundAttractor"),
     ],
 )
 def test_every_result_has_a_print_of_its_own(name):
-    cls = getattr(jfric, name)
+    cls = PUBLIC[name]
     if issubclass(cls, int) or name == "Load":
         return
     assert cls.__str__ is not object.__str__

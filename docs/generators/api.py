@@ -12,7 +12,7 @@ from generators.rst import heading
 SUBJECTS = {
     "system": "Systems",
     "laws": "Friction laws",
-    "elements": "Elements of your own",
+    "elements": "Elements",
     "functions": "Functions of time",
     "files": "Files",
     "solvers": "Solvers",
@@ -44,7 +44,8 @@ def _is_entry(thing: object) -> bool:
 
 def public_names() -> set[str]:
     """Every class and function that users can import by a public name, by that name."""
-    everything = {name for name in vars(jfric) if not name.startswith("_")}
+    listed = {*jfric.__all__, *(name for m in _modules().values() for name in m.__all__)}
+    everything = {name for name in listed if hasattr(jfric, name)}
     names = {f"jfric.{name}" for name in everything if _is_entry(getattr(jfric, name))}
     for subject, module in _modules().items():
         short = [] if subject == "results.observables" else everything

@@ -25,7 +25,7 @@ from jfric.results.modes import Mode
 #: Newton steps for the friction that holds best; they converge from one side, in a few steps.
 NEWTON = 12
 #: Friction this much inside its limit sticks, relative to the limit.
-INSIDE = 1e-9
+INSIDE = 1e-6
 
 
 def ratio_of(mu: Float[Array, " 2"]) -> Float[Array, ""]:

@@ -118,10 +118,13 @@ class Changed(NamedTuple):
 
 
 def is_coupled(prepared: Prepared) -> bool:
-    """Whether pivoting may go round: independent friction alone has positive principal minors, and
-    cones have none."""
+    """Whether pivoting may go round: independent friction alone has positive principal minors.
+    Where a disc spins, or unilateral contacts slide in planes, no other proposal is known."""
+    planes = prepared.mechanics.planes
+    if any(len(own) > 2 or own[0] >= prepared.nf for own in planes):
+        return False
     alone = prepared.nu == 0 and prepared.independent
-    return prepared.nt > 1 and not prepared.mechanics.planes and not alone
+    return prepared.nt > (2 if planes else 1) and not alone
 
 
 def choose(start: Start, begun: Step, on: Bool[Array, ""]) -> Choice:
@@ -187,7 +190,8 @@ def changed(start: Start, begun: Step, choice: Choice, on: Bool[Array, ""]) -> C
             whole = begun.completed(restart & on, constants(state.q.dtype).order), start.given
             return modes_from_rest(frozen, still, jax.lax.stop_gradient(whole), signs, restart)
 
-        proposed = where_any(restart, propose, mode) if prepared.many else propose()
+        dear = prepared.many or prepared.mechanics.planes
+        proposed = where_any(restart, propose, mode) if dear else propose()
         mode = jnp.where(restart, proposed, mode)
         segment = jnp.where(restart, state.segment, segment)
     nobody = jnp.zeros((nt,), bool)

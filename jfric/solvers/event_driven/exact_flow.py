@@ -152,19 +152,32 @@ def natural_step(prepared: Prepared, equations: ModeEquations) -> Float[Array, "
     The spectral scale is bounded by the companion matrix of the norms of ``P K`` and ``P C`` in
     coordinates scaled by the square roots of the inertias.
     """
-    d = prepared.inertia_scale
-    a0 = _norm(d, equations.P, equations.K)
-    a1 = _norm(d, equations.P, equations.C)
+    K, C = (jnp.abs(matmul(equations.P, A)) for A in (equations.K, equations.C))
+    d = _scales(prepared, C)
+    a0, a1 = _norm(d, K), _norm(d, C)
     omega = 0.5 * (a1 + jnp.sqrt(a1 * a1 + 4.0 * a0))
     omega = jnp.maximum(omega, prepared.frequency)
     theta = constants(prepared.D.dtype).theta
     return jnp.where(omega > 0, theta / jnp.where(omega > 0, omega, 1.0), jnp.inf)
 
 
-def _norm(d, P, A):
+def _scales(prepared: Prepared, C: Float[Array, "n n"]) -> Float[Array, " n"]:
+    """Square roots of inertias; states have none, their scales make what they do to the motion and
+    what it does to them equal, in whatever units."""
+    d, nd = prepared.inertia_scale, prepared.mechanics.n_dofs
+    if not prepared.mechanics.n_states:
+        return d
+    acts = jnp.sum(C[:nd, nd:] * d[:nd, None], axis=0)
+    follows = jnp.sum(C[nd:, :nd] / d[None, :nd], axis=1)
+    both = (acts > 0) & (follows > 0)
+    ratio = jnp.where(both, acts, 1.0) / jnp.where(both, follows, 1.0)
+    return d.at[nd:].set(jnp.where(both, jnp.sqrt(ratio), d[nd:]))
+
+
+def _norm(d, A):
     if d.shape[0] == 1:
-        return jnp.abs(P[0, 0] * A[0, 0])
-    scaled = jnp.abs(matmul(P, A)) * d[:, None] / d[None, :]
+        return A[0, 0]
+    scaled = A * d[:, None] / d[None, :]
     return jnp.max(jnp.sum(scaled, axis=1))
 
 

@@ -12,11 +12,13 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
 from jfric.contact.contact_lcp import solve_contacts
+from jfric.contact.contact_methods import solve_impulses
 from jfric.contact.contact_problem import ContactProblem
 from jfric.contact.shared_loads import Limits, Preload, Sharing, exchange, preload
 from jfric.numerics.linear_algebra import diagonal_of, matmul, matvec
 from jfric.numerics.loops import once, where_any
 from jfric.results.modes import Mode
+from jfric.results.status import Status
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step, Values
 from jfric.solvers.event_driven.guards import force_limits
@@ -36,6 +38,10 @@ from jfric.solvers.event_driven.state import (
     velocity_tolerance,
 )
 
+#: Velocity, relative to what counts as zero, with which a plane stops where others come to rest:
+#: its direction turns, and no component is zero before all are.
+TOGETHER = 100.0
+
 
 class Signs(NamedTuple):
     """Signs of the guards right after the start of a step.
@@ -52,6 +58,9 @@ class Signs(NamedTuple):
     #: Signs of relative velocities (m,) right after the start, 0 where they stay zero; None where
     #: no load can be shared.
     motion: Int[Array, " m"] | None
+    #: Sliding velocities in planes relative to what counts as zero, infinite where they grow; None
+    #: where nothing else acts beside them.
+    speeds: Float[Array, " np"] | None
 
     def of(self, part: slice) -> rules.GuardSign:
         """Signs of the guards in ``part``."""
@@ -87,7 +96,21 @@ def guard_signs(
         motion = jnp.where(moves.null, 0, jnp.where(moves.violated, -1, 1)).astype(jnp.int32)
         drift = jnp.where(dependent, motion, 0)
     shared = motion if prepared.shares else None
-    return Signs(*rules.sign_of_order(order, leading), drift, shared)
+    speeds = None
+    if prepared.mechanics.planes and step.relative_leading.shape[1]:
+        speeds = _falling_speeds(prepared, step, state)
+    return Signs(*rules.sign_of_order(order, leading), drift, shared, speeds)
+
+
+def _falling_speeds(prepared: Prepared, step: Step, state: State) -> Float[Array, " np"]:
+    gamma, rate = jax.lax.stop_gradient(step.relative_leading[:2])
+    small, found = jax.lax.stop_gradient(step.relative_zero[0]), []
+    ratio = jnp.abs(gamma) / jnp.where(small > 0, small, 1.0)
+    for rows in map(np.asarray, prepared.mechanics.planes):
+        slid = rules.slides(state.mode[rows[0]]) & (state.known[rows[0]] == 0)
+        falls = slid & (jnp.sum(gamma[rows] * rate[rows]) <= 0.0)
+        found.append(jnp.where(falls, jnp.max(ratio[rows]), jnp.inf))
+    return jnp.stack(found)
 
 
 def at_breakpoint(prepared: Prepared, t) -> Bool[Array, ""]:
@@ -136,15 +159,22 @@ def arrived_unseen(prepared: Prepared, state: State, signs: Signs) -> Bool[Array
     unseen = rules.arrives_unseen(signs.of(slice(2 * nt)), state.known[: 2 * nt])
     at_limit = sticks & (breaks | first)
     own = jnp.concatenate([at_limit | ((breaks | slides) & ~first), at_limit | (breaks & ~first)])
-    rests = at_rest(prepared, state, signs.of(slice(nt))) & ~first
+    rests = at_rest(prepared, state, signs) & ~first
     return (jnp.any(unseen & own) | jnp.any(rests)) & (state.pivoting.flips == 0)
 
 
-def at_rest(prepared: Prepared, state: State, first: rules.GuardSign) -> Bool[Array, " nt"]:
-    """Contacts that slide along one line and have come to rest, see
-    :func:`jfric.contact.rules.comes_to_rest`."""
+def at_rest(prepared: Prepared, state: State, signs: Signs) -> Bool[Array, " nt"]:
+    """Contacts that slide and have come to rest, see :func:`jfric.contact.rules.comes_to_rest`."""
+    first = signs.of(slice(prepared.nt))
     rests = rules.comes_to_rest(state.mode, first, state.known[: prepared.nt])
-    return rests & ~jnp.asarray(prepared.mechanics.in_plane)
+    rests = rests & ~jnp.asarray(prepared.mechanics.in_plane)
+    if signs.speeds is not None:
+        # Others at rest hold what a plane slides with, or it stops with them.
+        others = rests | (rules.slides(state.mode) & (state.known[: prepared.nt] >= 1))
+        limit = jnp.where(others.any(), TOGETHER, 1.0)
+        for k, rows in enumerate(map(np.asarray, prepared.mechanics.planes)):
+            rests = rests.at[rows].set(signs.speeds[k] <= limit)
+    return rests
 
 
 class Transition(NamedTuple):
@@ -190,7 +220,7 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
             touching = touching.at[others].set(touching[i])
         following = following.at[rows].set(both)
     # What is at rest is no reason for others to move: it sticks before they are judged.
-    rests = at_rest(prepared, state, first)
+    rests = at_rest(prepared, state, signs)
     first_rests = rests.any() & ~found.hits.any()
     following = jnp.where(first_rests, jnp.where(rests, Mode.STICK, mode), following)
     segment = state.segment
@@ -352,10 +382,20 @@ def modes_from_rest(
     small = velocity_tolerance(prepared, state.t, state.v_scale)[:nt]
     is_open = mode == Mode.OPEN
     rests = rests | (is_open & (jnp.abs(velocity) <= small))
+    in_plane = jnp.asarray(prepared.mechanics.in_plane)
+    if prepared.mechanics.planes:
+        # Nothing but the direction of sliding counts, and what has begun to slide may hold.
+        begins = (mode == Mode.STICK) | (slips & (state.known[:nt] >= 1))
+        rests = jnp.where(in_plane, begins | at_rest(prepared, state, signs), rests)
+        direction = jnp.where(in_plane, 0.0, direction)
     direction = jnp.where(is_open, jnp.sign(velocity), direction)
     touching = (~is_open | (order >= 2))[nf:]
     near = jnp.concatenate([jnp.ones((nf,), bool), touching])
     reactions = jnp.concatenate([values.lambda_t, values.lambda_n])
+    if prepared.mechanics.planes:
+        # What slides in a plane goes on with the friction that it has.
+        kept = jnp.pad(in_plane & ~rests, (0, prepared.nu))
+        reactions = jnp.where(kept, 0.0, reactions)
     free = matvec(prepared.W, values.a) - prescribed
     normal_force = jnp.concatenate([values.normal, jnp.zeros((prepared.nu,), free.dtype)])
     # What rests is held up to its static limit.
@@ -371,8 +411,12 @@ def modes_from_rest(
         mu_negative=negative[nf:],
         cap_positive=positive * normal_force,
         cap_negative=negative * normal_force,
+        planes=tuple((int(i), int(j)) for i, j in prepared.mechanics.planes),
     )
-    return solve_contacts(problem, needed=needed).mode
+    if not problem.planes:
+        return solve_contacts(problem, needed=needed).mode
+    found = solve_impulses(problem)
+    return jnp.where(found.status == int(Status.OK), found.mode, mode)
 
 
 def compliances(prepared: Prepared, P) -> Float[Array, " nt"]:
