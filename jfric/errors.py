@@ -28,15 +28,15 @@ class ProblemError(ValueError):
 class SimulationError(RuntimeError):
     """A simulation that did not reach its end; one sentence with what its status means.
 
-        >>> elements = {"mass": jfric.Mass("u", 1.0), "spring": jfric.Spring("u", 9.0)}
-        >>> start = {"u": jfric.InitialState(q=0.1)}
-        >>> problem = jfric.Problem(["u"], elements, initial=start, time=20.0)
-        >>> solution = jfric.simulate(problem, jfric.EventDriven(max_steps=2))
-        >>> try:
-        ...     solution.check()
-        ... except jfric.SimulationError as error:
-        ...     print(error)
-        status max_steps: stopped before the end time: raise max_steps
+    >>> elements = {"mass": jfric.Mass("u", 1.0), "spring": jfric.Spring("u", 9.0)}
+    >>> start = {"u": jfric.InitialState(q=0.1)}
+    >>> problem = jfric.Problem(["u"], elements, initial=start, time=20.0)
+    >>> solution = jfric.simulate(problem, jfric.EventDriven(max_steps=2))
+    >>> try:
+    ...     solution.check()
+    ... except jfric.SimulationError as error:
+    ...     print(error)
+    status max_steps: stopped before the end time: raise max_steps
     """
 
 

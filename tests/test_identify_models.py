@@ -1,5 +1,6 @@
 """Fits of models of one's own, whose least squares are known: jumps, many parameters, samples."""
 
+import re
 from collections.abc import Mapping
 
 import jax
@@ -201,3 +202,21 @@ def test_residual_of_ones_own():
     np.testing.assert_allclose(result.vector, expected, rtol=1e-5)
     with pytest.raises(jfric.ProblemError, match="own"):
         result.to_json()
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (
+            {"residual": jfric.Windows(0.5)},
+            "residual: found Windows(length=0.5) beside a Polynomial",
+        ),
+        ({"solver": jfric.EventDriven()}, "solver: found "),
+        ({"hold": "linear"}, "hold: found 'linear' beside a Polynomial, which has its own"),
+    ],
+)
+def test_what_a_model_of_ones_own_decides_is_refused_beside_it(option, said):
+    """It was left out without a word."""
+    data, _ = measured(1)
+    with pytest.raises(jfric.ProblemError, match=re.escape(said)):
+        jfric.fit(Polynomial(), data, free(1), **option)

@@ -144,6 +144,12 @@ def test_a_controller_drives_a_load_by_either_path():
         task = prepare(alone(), given, free, residual=jfric.ClosedLoop(controller))
         assert task.noise_is_known is known
     assert task.noise()["load.push.F"] == 0.5
+    loop = jfric.ClosedLoop(controller)
+    assert (
+        prepare(alone(), data, free, residual=loop, hold="linear").objective.model.hold == "linear"
+    )
+    with pytest.raises(jfric.ProblemError, match="solver: a closed loop is simulated from sample"):
+        prepare(alone(), data, free, residual=loop, solver=jfric.EventDriven())
 
 
 def test_paths_of_equilibria_have_full_names():

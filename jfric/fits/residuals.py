@@ -137,7 +137,10 @@ class ClosedLoop(AbstractResidual):
     controller: Controller | None = None
 
     def pose(self, problem, experiments, free, observe, simulation):
-        del simulation
+        if simulation.solver is not None:
+            raise ProblemError(
+                "solver: a closed loop is simulated from sample to sample, leave the solver out"
+            )
         if self.controller is None:
             raise ProblemError(
                 "residual: 'input' compares the force of a controller, give controller"
@@ -152,7 +155,8 @@ class ClosedLoop(AbstractResidual):
                     "compares the measured force with that of the controller"
                 )
         observe = controller.drives if observe is None else observe
-        return Posed(SampledModel(problem, controller), chosen, free, observe)
+        model = SampledModel(problem, controller, hold=simulation.hold)
+        return Posed(model, chosen, free, observe)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from jfric.fits.losses import AbstractLoss, Squares
 from jfric.fits.model import AbstractModel
 from jfric.fits.objective import Objective
 from jfric.fits.parameter_vector import Layout, lay_out
-from jfric.fits.residuals import AbstractResidual, Posed, Simulation
+from jfric.fits.residuals import AbstractResidual, Outputs, Posed, Simulation
 from jfric.system.problem import Problem
 
 
@@ -75,6 +75,7 @@ class Setup:
                 "jfric.fit_hierarchical"
             )
         if isinstance(self.problem, AbstractModel):
+            self._require_none_beside_a_model()
             return Posed(self.problem, chosen, free, observe)
         if not isinstance(self.problem, Problem):
             raise ProblemError(
@@ -83,6 +84,19 @@ class Setup:
             )
         simulation = Simulation(self.solver, self.hold)
         return self.residual.pose(self.problem, chosen, free, observe, simulation)
+
+    def _require_none_beside_a_model(self) -> None:
+        """A model of one's own says itself what is simulated, and how inputs go on."""
+        beside = {"solver": self.solver is not None, "hold": self.hold != "zero"}
+        if not isinstance(self.residual, Outputs):
+            beside["residual"] = True
+        for field, given in beside.items():
+            if given:
+                raise ProblemError(
+                    f"{field}: found {getattr(self, field)!r} beside a "
+                    f"{type(self.problem).__name__}, which has its own; leave it out, or give the "
+                    "problem instead of the model"
+                )
 
 
 class Task:
