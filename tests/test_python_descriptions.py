@@ -177,6 +177,12 @@ J_IS_ZERO = (
             'elements: found a list, expected names with what they are, {"mass": Mass(...), '
             '"spring": {"a": Spring(...), "b": Spring(...)}}',
         ),
+        (
+            ["u"],
+            {"mass.block": MASS},
+            {},
+            'mass.block: no such section; write elements={"mass": {"block": Mass(...)}}',
+        ),
         (["u"], MASS, {}, 'elements: found a Mass, .* {"mass": Mass(...)}'),
         ("xy", {"mass": jfric.Mass("x", 1.0)}, {}, "mass.direction: no degree .* declared are xy"),
         (["u", "u"], {"mass": MASS}, {}, "dofs: found 'u' twice, names must differ"),

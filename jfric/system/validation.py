@@ -81,13 +81,9 @@ def validate(problem: AbstractProblem) -> bool:
             raise ProblemError(
                 f"dofs.{dof}: found {kind!r}, allowed are 'translation' and 'rotation'"
             )
+    _sections(problem)
     _names(problem)
     for section, group in problem.elements.items():
-        if section not in SECTIONS:
-            raise ProblemError(
-                f"{section}: no such section{nearest(section, SECTIONS)}; "
-                f"allowed are {', '.join(SECTIONS)}"
-            )
         for name, element in group.items():
             _element(problem, section, name, element)
     for dof in problem.initial:
@@ -102,6 +98,25 @@ def validate(problem: AbstractProblem) -> bool:
     if known:
         require_values(problem.resolved())
     return known
+
+
+def _sections(problem: AbstractProblem) -> None:
+    """Elements stand in the sections of their classes."""
+    for section, group in problem.elements.items():
+        if section in SECTIONS:
+            continue
+        for name, element in group.items():
+            own = [s for s, cls in SECTIONS.items() if type(element) is cls]
+            if own:
+                name, kind = name.rpartition(".")[2], type(element).__name__
+                raise ProblemError(
+                    f'{section}: no such section; write elements={{"{own[0]}": '
+                    f'{{"{name}": {kind}(...)}}}}'
+                )
+        raise ProblemError(
+            f"{section}: no such section{nearest(section, SECTIONS)}; "
+            f"allowed are {', '.join(SECTIONS)}"
+        )
 
 
 def _names(problem: AbstractProblem) -> None:
