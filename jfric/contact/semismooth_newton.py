@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact.contact_problem import ContactProblem
 from jfric.contact.natural_map import modes_of, natural_map, residual_in_units
-from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matvec
+from jfric.numerics.linear_algebra import ROTATED, UNROLLED_INVERSE, eliminate, inverse, matvec
 from jfric.results.modes import Mode
 
 #: Linear systems after which the method gives up.
@@ -106,12 +106,14 @@ def newton_step(equations: Callable[[Array], Array], x: Float[Array, " m"]) -> F
 
 def least_squares(slope: Float[Array, "m m"], defect: Float[Array, " m"]) -> Float[Array, " m"]:
     """``slope^-1 defect``; of least squares where there is no inverse."""
-    inverse = jnp.linalg.inv(slope)
-    exact = inverse @ defect
+    # Calls of LAPACK fail in long programs on one processor (jaxlib 0.10.1).
+    inverted = inverse if slope.shape[0] <= ROTATED else jnp.linalg.inv
+    whole = inverted(slope)
+    exact = whole @ defect
     square = slope.T @ slope
     size = REGULAR * jnp.trace(square) * jnp.eye(square.shape[0], dtype=square.dtype)
-    nearly = jnp.linalg.solve(square + size, slope.T @ defect)
-    regular = jnp.max(jnp.abs(inverse)) < 1.0 / jnp.sqrt(jnp.finfo(slope.dtype).eps)
+    nearly = inverted(square + size) @ (slope.T @ defect)
+    regular = jnp.max(jnp.abs(whole)) < 1.0 / jnp.sqrt(jnp.finfo(slope.dtype).eps)
     return jnp.where(regular, exact, nearly)
 
 
