@@ -214,6 +214,11 @@ def test_a_figure_shows_the_basins(found, tmp_path):
     (mesh,) = (x for x in figure.axes[0].collections if x.get_array() is not None)
     shown = [mesh.to_rgba(label + 1) for label in range(1, len(words) + 1)]
     assert shown == [patch.get_facecolor() for patch in legend.get_patches()]
+    box = {"initial.x.q": (-4.0, 0.5), "initial.x.v": (-4.0, 4.0)}
+    drawn = jfric.basins(against_a_stop(), box, samples=40, method="random", seed=1, progress=False)
+    (points,) = jfric.plot_basins(drawn).axes[0].collections
+    legend = [patch.get_facecolor() for patch in jfric.plot_basins(drawn).legends[0].get_patches()]
+    np.testing.assert_allclose(points.get_facecolors(), [legend[i - 1] for i in drawn.labels])
     line = jfric.basins(against_a_stop(), {"initial.x.q": [0.0]}, progress=False)
     with pytest.raises(ProblemError, match="a figure has two"):
         jfric.plot_basins(line)

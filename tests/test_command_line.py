@@ -159,6 +159,7 @@ def test_missing_file():
 def test_show():
     result = call("show", shipped("sdnd106"))
     assert result.exit_code == 0
+    assert result.output.startswith(jfric.files.read_toml.load_config(shipped("sdnd106")).title)
     for text in ("friction.mu_s", "N/m", "x1 (translation)", "-x1 + x2", "StaticDynamic", "$m"):
         assert text in result.output
 

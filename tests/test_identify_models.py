@@ -136,6 +136,12 @@ def test_long_run_covariance_of_white_noise_is_its_variance():
     assert long_run_covariance(series, 5)[0, 0] / 20000 == pytest.approx(1.0, abs=0.1)
 
 
+def test_long_run_covariance_weighs_lags_by_bartlett():
+    a, b, c = series = np.array([1.0, -2.0, 5.0])
+    expected = a * a + b * b + c * c + 2 * (2 / 3) * (a * b + b * c) + 2 * (1 / 3) * a * c
+    assert long_run_covariance(series[:, None], 2)[0, 0] == pytest.approx(expected)
+
+
 def test_experiments_are_drawn_with_replacement():
     data = [measured(1, seed)[0] for seed in range(8)]
     result = jfric.fit(Polynomial(), data, free(1), starts=1)

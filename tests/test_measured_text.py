@@ -131,6 +131,8 @@ REFUSED = {
         "line 1 names 3 columns, line 2 has 6 entries; decimal commas between separating commas",
     ),
     "infinite": (written(rows=spoilt(5, "inf")), "'position' holds inf in line 7, samples must"),
+    "a column without a name": (
+        written(header=("time", "position")), "line 1 names 2 columns, line 2 has 3 entries"),
     "a word": (written(rows=spoilt(5, "error")), "'position' holds text, 'error' in line 7"),
     "a word in the first row": (
         written(rows=spoilt(0, "error")),

@@ -26,6 +26,8 @@ def test_curves():
     positive, negative = sided.kinetic(0.1)
     assert float(positive) == pytest.approx(0.2 + 0.2 / np.e, rel=1e-15)
     assert float(negative) == pytest.approx(0.2 + 0.3 * np.exp(-1 / 9), rel=1e-15)
+    slope = jax.grad(lambda v: tustin.kinetic(v)[0])(0.0)
+    assert float(slope) == pytest.approx(-0.2 / 0.1, rel=1e-15)
     for law in (tustin, viscous, leine, sided):
         # Sliding begins without a jump, and slopes are finite for every exponent.
         np.testing.assert_array_equal(jnp.stack(law.kinetic(0.0)), jnp.stack(law.static()))

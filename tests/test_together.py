@@ -78,3 +78,15 @@ def test_the_program_does_not_grow_with_the_number_of_pins():
 
 #: What brings the positions of each body to its row.
 _PICKING = {"slice", "squeeze", "broadcast_in_dim", "concatenate", "gather", "stack", "jit", "pjit"}
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_circles_touch_where_their_distance_less_the_radii_is_minus_the_gap(inside):
+    small, large, gap = 0.1, 0.4, 0.05
+    point, circle = Place(jnp.zeros(2), (0, 1, 2)), Place(jnp.zeros(2), None)
+    found = CircleGap(point, circle, *map(jnp.array, (small, large, gap)), inside)
+    touching = large - small + gap if inside else large + small - gap
+    for distance in (touching, touching + 0.02):
+        at = jnp.array([0.6 * distance, 0.8 * distance, 0.3])
+        way = (touching - distance) * (1.0 if inside else -1.0)
+        assert jnp.abs(found(0.0, at) - way) < (1e-3 if distance != touching else 1e-15)
