@@ -61,10 +61,9 @@ class Begun(NamedTuple):
     pivot: Float[Array, ""] | None
 
 
-def begun(piece: SmoothPiece) -> Begun:
-    """See :class:`Begun`."""
+def begun(piece: SmoothPiece, still: SmoothPiece) -> Begun:
+    """See :class:`Begun`; ``still``: the piece without derivatives."""
     prepared, state = piece.prepared, piece.state
-    still = jax.lax.stop_gradient(piece)
     planes, nf = prepared.mechanics.planes, prepared.nf
     rows, parts = np.concatenate(planes), components(prepared.mechanics)
     first = np.asarray([own[0] for own in planes])
@@ -158,8 +157,8 @@ def without_friction(prepared: Prepared, state: State) -> Onset:
 
 def roundings_of_direction(piece: SmoothPiece) -> Float[Array, ""]:
     """Rounding error of the directions of sliding, in roundings: velocities over the difference of
-    them that a plane slides with, as it is beside a belt. At least 1."""
-    piece = jax.lax.stop_gradient(piece)
+    them that a plane slides with, as it is beside a belt. At least 1. ``piece``: without
+    derivatives."""
     prepared, state, g = piece.prepared, piece.state, piece.g
     W, given = prepared.W, g.velocity
     gamma = jnp.abs(matvec(W, state.v) - matvec(given, g.w))

@@ -99,17 +99,16 @@ class RungeKuttaFlow(eqx.Module):
     def step(self, prepared, equations, g: Given, state, h, force) -> Step:
         """Polynomials on ``[t, t + h]``, and whether the error is acceptable."""
         piece = _piece(prepared, equations, g, state, force)
-
+        quiet, change, moved = piece.frozen(), None, None
         beginning, rests, pivot, guess = piece, None, None, None
         if prepared.mechanics.planes:
             # Stiff towards the end of sliding, and not defined where it begins.
-            beginning, guess, pivot = begun(piece)
+            beginning, guess, pivot = begun(piece, quiet)
             assert beginning.onset is not None
             rests = beginning.onset.rests.any()
         elif prepared.implicit:
             begins = piece.acceleration(jnp.zeros_like(h), state.q, state.v)
             guess = lambda s: begins  # noqa: E731
-        quiet, change, moved = piece.frozen(), None, None
         leading, scales, relative, unbalanced = _start(
             beginning, h, quiet if beginning is piece else None
         )
@@ -117,7 +116,7 @@ class RungeKuttaFlow(eqx.Module):
             parts = unbalanced
             if prepared.mechanics.planes:
                 # Slow sliding turns by rounding errors, and accelerations with it.
-                parts = unbalanced * (TURNED / GOOD) * roundings_of_direction(piece)
+                parts = unbalanced * (TURNED / GOOD) * roundings_of_direction(quiet)
             found = collocation(piece.acceleration, state.q, state.v, h, guess, parts)
             if self.derivatives:
                 start, still = jax.lax.stop_gradient(((state.q, state.v, h), found))
