@@ -5,6 +5,7 @@ import os
 import zlib
 from pathlib import Path
 
+import approval
 import jax
 import pytest
 
@@ -61,6 +62,7 @@ def pytest_sessionstart(session):
 
 
 def pytest_addoption(parser):
+    parser.addoption("--approve", action="store_true", help="keep what figures of tests show")
     parser.addoption("--part", help="K/N: the K-th of N parts of the tests, chosen by their names")
 
 
@@ -72,6 +74,32 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [x for x in items if x in chosen]
     names = [f"test_{name}" for name in LONGEST]
     items.sort(key=lambda x: names.index(x.path.stem) if x.path.stem in names else len(names))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Figures that a test makes while it runs show what was approved, see ``approval.py``."""
+    from matplotlib.figure import Figure
+
+    made, begin = [], Figure.__init__
+
+    def remembered(self, *args, **options):
+        begin(self, *args, **options)
+        made.append(self)
+
+    Figure.__init__ = remembered
+    try:
+        result = yield
+    finally:
+        Figure.__init__ = begin
+    if not made or "tests" not in item.path.parts:
+        return result
+    found = [approval.described(figure) for figure in made]
+    if item.config.getoption("--approve"):
+        approval.write({item.nodeid: found})
+    elif said := approval.difference(found, approval.read().get(item.nodeid, found)):
+        pytest.fail(f"{said}\nlook at the figure, and approve it: pytest --approve", pytrace=False)
+    return result
 
 
 @pytest.fixture(autouse=True)
