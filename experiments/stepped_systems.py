@@ -479,11 +479,15 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
             carried[r] = forces[loads[r]] if loads[r] >= 0 else 0.0
         if first:
             for r in range(rows):
-                a, b = before[r] - belt[r, 0], 0.0
+                # Belts at the start: those at the end of the step move already.
+                a, b = before[r], 0.0
+                if belts[r, 0] >= 0:
+                    a -= at(functions[belts[r, 0]], t)
                 if plane[r]:
                     for i in range(n):
                         b += second[r, i] * v[i]
-                    b -= belt[r, 1]
+                    if belts[r, 1] >= 0:
+                        b -= at(functions[belts[r, 1]], t)
                 speed[r] = np.sqrt(a * a + b * b)
                 stuck[r] = speed[r] < STILL
             first = False
