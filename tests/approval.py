@@ -114,7 +114,7 @@ def difference(found, approved, at: str = "figure") -> str:
     if isinstance(approved, list) and isinstance(found, list):
         if len(found) != len(approved):
             return f"{at}: {len(found)} for {len(approved)}: {found} for {approved}"
-        numbers = [x for x in [*found, *approved] if isinstance(x, (int, float))]
+        numbers = [x for x in [*found, *approved] if isinstance(x, float)]  # no counts
         scale = max((abs(x) for x in numbers if math.isfinite(x)), default=0.0)
         for i, (x, y) in enumerate(zip(found, approved, strict=True)):
             here = f"{at}[{i}]"
