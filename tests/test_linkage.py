@@ -82,7 +82,7 @@ def test_what_is_given_stays_as_it_is():
         "body": {"rod": jfric.Body(1.0, 0.1, angle=0.3, omega=2.0, **rod)},
         "pin": {"a": jfric.Pin(("rod.a", "ground"))},
     }
-    start = jfric.Problem([], elements).initial
+    start = jfric.build(jfric.Problem([], elements)).initial
     place = [float(start[f"rod_{x}"].q) for x in ("x", "y", "phi")]
     np.testing.assert_allclose(place, [0.5 * np.cos(0.3), 0.5 * np.sin(0.3), 0.3], rtol=1e-14)
     speed = [float(start[f"rod_{x}"].v) for x in ("x", "y", "phi")]
@@ -90,7 +90,7 @@ def test_what_is_given_stays_as_it_is():
     elements["ground"] = jfric.Ground({"far": (3.0, 0.0)})
     elements["pin"]["b"] = jfric.Pin(("rod.b", "ground.far"))
     with pytest.raises(jfric.ProblemError, match="no position nearby meets all joints"):
-        jfric.Problem([], elements)
+        jfric.build(jfric.Problem([], elements))
 
 
 @pytest.mark.slow

@@ -87,9 +87,11 @@ class Setup:
 
     def _require_none_beside_a_model(self) -> None:
         """A model of one's own says itself what is simulated, and how inputs go on."""
-        beside = {"solver": self.solver is not None, "hold": self.hold != "zero"}
-        if not isinstance(self.residual, Outputs):
-            beside["residual"] = True
+        beside = {
+            "residual": not isinstance(self.residual, Outputs),
+            "solver": self.solver is not None,
+            "hold": self.hold != "zero",
+        }
         for field, given in beside.items():
             if given:
                 raise ProblemError(

@@ -24,7 +24,9 @@ from jfric.results.modes import Mode
 
 #: Newton steps for the friction that holds best; they converge from one side, in a few steps.
 NEWTON = 12
-#: Friction this much inside its limit sticks, relative to the limit.
+#: Friction this much inside its limit sticks, relative to the limit. No less than what stick, whose
+#: margin is a difference of squares of larger forces, cannot tell from its limit: else neither mode
+#: would be taken.
 INSIDE = 1e-6
 
 

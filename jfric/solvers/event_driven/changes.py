@@ -121,7 +121,7 @@ def is_coupled(prepared: Prepared) -> bool:
     """Whether pivoting may go round: independent friction alone has positive principal minors.
     Where a disc spins, or unilateral contacts slide in planes, no other proposal is known."""
     planes = prepared.mechanics.planes
-    if any(len(own) > 2 or own[0] >= prepared.nf for own in planes):
+    if any(len(own) > 2 or min(own) >= prepared.nf for own in planes):
         return False
     alone = prepared.nu == 0 and prepared.independent
     return prepared.nt > (2 if planes else 1) and not alone
