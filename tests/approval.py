@@ -9,6 +9,7 @@ not held against anything.
 from __future__ import annotations
 
 import fcntl
+import functools
 import json
 import math
 import re
@@ -145,15 +146,16 @@ def _value(text: str) -> float:
     return float(text.replace(",", "").replace("\u2212", "-") or 0.0)
 
 
-def read() -> dict[str, list]:
-    """Approved figures by the names of their tests."""
-    return json.loads(APPROVED.read_text("utf-8")) if APPROVED.exists() else {}
+@functools.cache
+def read(file: Path = APPROVED) -> dict[str, list]:
+    """What was approved, by the names of tests."""
+    return json.loads(file.read_text("utf-8")) if file.exists() else {}
 
 
-def write(found: dict[str, list]) -> None:
-    """Approve the figures of tests that ran; those of others stay."""
-    with open(APPROVED.with_suffix(".lock"), "w") as lock:  # tests run in several processes
+def write(found: dict[str, list], file: Path = APPROVED) -> None:
+    """Approve what tests showed that ran; what others did stays."""
+    with open(file.with_suffix(".lock"), "w") as lock:  # tests run in several processes
         fcntl.flock(lock, fcntl.LOCK_EX)
-        every = {**read(), **found}
+        every = {**read.__wrapped__(file), **found}
         lines = [f"{json.dumps(k)}: {json.dumps(every[k])}" for k in sorted(every)]
-        APPROVED.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+        file.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")

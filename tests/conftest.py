@@ -5,6 +5,7 @@ import os
 import zlib
 from pathlib import Path
 
+import answers
 import approval
 import jax
 import pytest
@@ -33,6 +34,7 @@ if "backend_optimization_level" not in flags:
         flags = f"{flags} --xla_cpu_parallel_codegen_split_count=1"
     os.environ["XLA_FLAGS"] = flags
 use_compilation_cache()
+answers.watch()
 # Tests replace parts of the package and count what is traced: nothing is taken from others.
 kept_programs.compilation_folder = lambda: None
 # Tracing leaves next to no cycles, but a seventh of its time would go into looking for them.
@@ -62,7 +64,13 @@ def pytest_sessionstart(session):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--approve", action="store_true", help="keep what figures of tests show")
+    parser.addoption(
+        "--approve",
+        nargs="?",
+        const="all",
+        choices=("all", "again"),
+        help="keep what figures of tests show and functions answer; again: drop what differs",
+    )
     parser.addoption("--part", help="K/N: the K-th of N parts of the tests, chosen by their names")
 
 
@@ -72,13 +80,15 @@ def pytest_collection_modifyitems(config, items):
         chosen = {x for x in items if zlib.crc32(x.nodeid.encode()) % parts == part % parts}
         config.hook.pytest_deselected(items=[x for x in items if x not in chosen])
         items[:] = [x for x in items if x in chosen]
+    answers.watch_modules(Path(__file__).parent)
     names = [f"test_{name}" for name in LONGEST]
     items.sort(key=lambda x: names.index(x.path.stem) if x.path.stem in names else len(names))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    """Figures that a test makes while it runs show what was approved, see ``approval.py``."""
+    """Figures that a test makes and answers that it gets are what was approved, see
+    ``approval.py`` and ``answers.py``."""
     from matplotlib.figure import Figure
 
     made, begin = [], Figure.__init__
@@ -88,17 +98,25 @@ def pytest_runtest_call(item):
         made.append(self)
 
     Figure.__init__ = remembered
+    answers.begin()
     try:
         result = yield
     finally:
         Figure.__init__ = begin
-    if not made or "tests" not in item.path.parts:
+        answered = answers.end()
+    if "tests" not in item.path.parts:
         return result
-    found = [approval.described(figure) for figure in made]
-    if item.config.getoption("--approve"):
-        approval.write({item.nodeid: found})
-    elif said := approval.difference(found, approval.read().get(item.nodeid, found)):
-        pytest.fail(f"{said}\nlook at the figure, and approve it: pytest --approve", pytrace=False)
+    said = ""
+    if answered:
+        said = answers.judged(item.nodeid, answered, item.config.getoption("--approve"))
+    if made:
+        found = [approval.described(figure) for figure in made]
+        if item.config.getoption("--approve"):
+            approval.write({item.nodeid: found})
+        else:
+            said = said or approval.difference(found, approval.read().get(item.nodeid, found))
+    if said:
+        pytest.fail(f"{said}\nlook at it, and approve it: pytest --approve", pytrace=False)
     return result
 
 
