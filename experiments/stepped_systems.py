@@ -544,7 +544,12 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
                         break
                     if tries > 100:
                         return found, np.nan
-                moved[dof] = event[1] + now
+                jump = event[1] + now - moved[dof]
+                moved[dof] += jump
+                for e in range(len(ekinds)):  # springs of sliders are stretched by it
+                    if ekinds[e] == SLIDER:
+                        room = ep[e, 1] / ep[e, 0]
+                        z[e] = min(max(z[e] + ew[e, dof] * jump, -room), room)
             elif fires and event[4] != 0.0:
                 old = vn[dof]
                 vn[dof] += event[4]

@@ -711,3 +711,29 @@ def test_the_closed_form_refuses_them():
     assert int(jfric.simulate(p).status) == 0
     with pytest.raises(ProblemError, match="'one-dof' does not locate events of your own"):
         jfric.simulate(p, EventDriven(kernel="one-dof"))
+
+
+@pytest.mark.parametrize("limit", [0.6, 1.5])
+@pytest.mark.parametrize("solver", [EventDriven(), RUNGE_KUTTA])
+def test_a_new_position_stretches_a_slider_which_slips_where_its_limit_is_passed(solver, limit):
+    """x = 1 at v = 2 becomes 2: the spring of 1 N/m holds 1 N or, at its limit, less."""
+    jump = {"x": Event("x - 0.5", "up", change={"x": "x + 0.5"})}
+    slider = jfric.Jenkins("x", k=1.0, R=limit)
+    problem = Problem(
+        ("x",), {"mass": Mass("x", 1.0), "jenkins": slider, "event": jump},
+        initial={"x": InitialState(0.0, 2.0)}, time=1.0,
+    )  # fmt: skip
+    s = jfric.simulate(problem, solver)
+    assert s.status == Status.OK
+    t1 = np.arcsin(0.25)  # x = 2 sin t
+    v1, t = 2 * np.cos(t1), 1.0 - t1
+    if limit < 1.0:  # slips from the jump on
+        q, v = 1.0 + v1 * t - limit * t**2 / 2, v1 - limit * t
+    else:  # sticks until x = 1.5
+        phase = np.arctan2(1.0, v1)
+        size = np.hypot(1.0, v1)
+        slipped = np.arcsin(limit / size) - phase
+        v = size * np.cos(slipped + phase)
+        rest = t - slipped
+        q, v = limit + v * rest - limit * rest**2 / 2, v - limit * rest
+    np.testing.assert_allclose([s.final.q[0], s.final.v[0]], [q, v], rtol=1e-7)

@@ -37,7 +37,9 @@ class Event(eqx.Module):
     ``action``: ``"record"``, ``"stop"`` (the run ends there, with the flag ``STOPPED``), or
     ``"change"``. ``change``: new positions and velocities by name, ``{"v.x": "-0.5*v.x"}``, each a
     text, a number, or a function of a point; or one function of a point that returns numbers by
-    name. What is not named stays. With ``action="stop"`` the change is made first.
+    name. What is not named stays: a new position stretches springs, and sliders slip where their
+    limit is passed, but states (Dahl, Bouc-Wen, LuGre, ``State``) keep their values. With
+    ``action="stop"`` the change is made first.
 
     ``when`` fires where it reaches zero, whether it then passes, turns or stays, and where a jump
     (an impact, another event's change) brings it to zero or beyond. What is zero already, at the
