@@ -1,9 +1,12 @@
-# Both commands create .venv if needed. The scripts also work without make.
+# Each command creates .venv if needed. The scripts also work without make.
 
-.PHONY: run test
+.PHONY: run verify test
 
 run:
 	sh scripts/run.sh
+
+verify:
+	sh scripts/verify.sh
 
 test:
 	sh scripts/test.sh

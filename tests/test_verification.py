@@ -255,6 +255,10 @@ def test_both_flows_and_progress():
 def test_bad_requests(tmp_path):
     with pytest.raises(jfric.ProblemError, match=r"no case 've011' \(did you mean 've011[69]'\?\)"):
         jfric.verify(case="ve011")
+    with pytest.raises(jfric.ProblemError, match="no case 've011'"):
+        jfric.verify(case=["ve0119", "ve011"])
+    found = jfric.verify(case=["c8_incline_s*", "c8_incline"], flow="exact")
+    assert [*dict.fromkeys(r.case for r in found)] == ["c8_incline", "c8_incline_stick"]
     with pytest.raises(jfric.ProblemError, match="no such file or folder"):
         jfric.verify([tmp_path / "none.toml"])
     with pytest.raises(jfric.ProblemError, match=r"found no \.toml file"):

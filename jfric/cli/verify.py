@@ -30,8 +30,10 @@ class VerifySettings:
         metavar="PATH",
         show_default=False,
     )
-    case: str | None = setting(
-        None, "Only the cases of this name ('janovsky*' for all that match).", metavar="NAME"
+    case: list[str] | None = setting(
+        None,
+        "Only the cases of this name ('janovsky*' for all that match). Repeatable.",
+        metavar="NAME",
     )
     flow: options.Flow = None
     kernel: str | None = setting(

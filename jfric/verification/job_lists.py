@@ -52,7 +52,7 @@ class Selection:
     the same order wherever the jobs are made."""
 
     paths: tuple[str | os.PathLike[str], ...] = ()
-    case: str | None = None
+    case: str | Sequence[str] | None = None
     flow: str | None = None
     kernel: str | None = None
     outputs: int = 0
@@ -119,7 +119,9 @@ def _with_outputs(job: AnyJob, count: int) -> AnyJob:
 
 
 def listed_jobs(
-    case: str | None = None, flow: str | None = None, options: Mapping[str, Any] | None = None
+    case: str | Sequence[str] | None = None,
+    flow: str | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Jobs:
     """Jobs of the shipped list; with ``options`` of the cases whose solver takes these settings."""
     from jfric.verification.cases import cases
@@ -296,14 +298,18 @@ def output_times(config: Config, quantities: Sequence[Quantity]) -> np.ndarray:
     return times
 
 
-def _selected(entries: list, wanted: str | None, name: Callable[[Any], str]) -> list:
-    if wanted is None:
+def _selected(
+    entries: list, wanted: str | Sequence[str] | None, name: Callable[[Any], str]
+) -> list:
+    """Entries whose names match one of the words; each word matches one at least."""
+    if not wanted:
         return entries
     from fnmatch import fnmatchcase
 
-    kept = [entry for entry in entries if fnmatchcase(name(entry), wanted)]
-    if not kept:
-        names = dict.fromkeys(name(entry) for entry in entries)
-        hint = nearest(wanted, names) or f"; there are {', '.join(names)}"
-        raise ProblemError(f"--case: no case {wanted!r}{hint}")
-    return kept
+    words = [wanted] if isinstance(wanted, str) else wanted
+    names = dict.fromkeys(name(entry) for entry in entries)
+    for word in words:
+        if not any(fnmatchcase(x, word) for x in names):
+            hint = nearest(word, names) or f"; there are {', '.join(names)}"
+            raise ProblemError(f"--case: no case {word!r}{hint}")
+    return [entry for entry in entries if any(fnmatchcase(name(entry), word) for word in words)]

@@ -23,7 +23,7 @@ Each = Callable[[AnyJob, Any, list[Result]], None]
 def verify(
     paths: Sequence[str | os.PathLike[str]] | None = None,
     *,
-    case: str | None = None,
+    case: str | Sequence[str] | None = None,
     flow: str | None = None,
     kernel: str | None = None,
     options: Mapping[str, Any] | None = None,
@@ -36,8 +36,8 @@ def verify(
 ) -> list[Result]:
     """Run the shipped verification list, or every ``[[check]]`` in the files and folders ``paths``.
 
-    ``case`` keeps the cases of this name only (``janovsky*`` keeps all that match). ``flow``
-    keeps ``"exact"`` or ``"runge-kutta"``; ``kernel`` takes another form of the event-driven
+    ``case`` keeps the cases of this name, or of these names (``janovsky*`` keeps all that match).
+    ``flow`` keeps ``"exact"`` or ``"runge-kutta"``; ``kernel`` takes another form of the event-driven
     computation (see :class:`jfric.EventDriven`) and keeps the trajectories that it can run;
     ``"all"`` runs each with every kernel that can, and checks that they agree.
     ``options``: settings of the solver (``{"rtol": 1e-10}``) in place of those of the files; of
