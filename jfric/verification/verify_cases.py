@@ -37,11 +37,11 @@ def verify(
     """Run the shipped verification list, or every ``[[check]]`` in the files and folders ``paths``.
 
     ``case`` keeps the cases of this name, or of these names (``janovsky*`` keeps all that match).
-    ``flow`` keeps ``"exact"`` or ``"runge-kutta"``; ``kernel`` takes another form of the event-driven
-    computation (see :class:`jfric.EventDriven`) and keeps the trajectories that it can run;
-    ``"all"`` runs each with every kernel that can, and checks that they agree.
-    ``options``: settings of the solver (``{"rtol": 1e-10}``) in place of those of the files; of
-    the shipped list the cases are kept whose solver takes them.
+    ``flow`` keeps ``"exact"`` or ``"runge-kutta"``; ``kernel`` takes another form of the
+    event-driven computation (see :class:`jfric.EventDriven`) and keeps the trajectories that it can
+    run; ``"all"`` runs each with every kernel that can, and checks that they agree. ``options``:
+    settings of the solver (``{"rtol": 1e-10}``) in place of those of the files; of the shipped list
+    the cases are kept whose solver takes them.
     Trajectories of equal structure run as one batch.
     ``progress(done, total, case)`` is called at the start and after each job: the trajectory, the
     equilibria or the orbit of a case by one solver, as they run side by side; ``case`` is the one
