@@ -75,6 +75,8 @@ def ve0116():
 def test_help():
     result = call("--help")
     assert result.exit_code == 0
+    for group in ("Begin", "Simulate", "Study", "Identify"):
+        assert f"─ {group} ─" in result.output
     for command in ("run", "show", "verify", "schema"):
         assert command in result.output
         assert "Example" in call(command, "--help").output
@@ -123,6 +125,25 @@ def test_run_with_changed_parameters_leaves_its_checks_out(tmp_path):
     result = call(*arguments)
     assert result.exit_code == 0, result.output
     assert (tmp_path / "run-002.parquet").exists()
+
+
+def test_results_are_printed_for_programs_or_not_at_all(tmp_path):
+    arguments = ("run", ve0116(), "--out", tmp_path)
+    result = call(*arguments, "--json")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert found["status"]["code"] == "ok" and found["event_count"] == 7
+    assert found["files"] == [str(tmp_path / f"run-001.{x}") for x in ("csv", "json")]
+    quiet = call(*arguments, "-q")
+    assert (quiet.exit_code, quiet.output) == (0, "")
+    kept = json.loads((tmp_path / "run-002.json").read_text())
+    assert "-q" not in kept["command"] and "quiet" not in kept["command"]
+    shown = json.loads(call("show", ve0116(), "--json", "--set", "spring.k=6 kN/m").stdout)
+    assert shown["dofs"] == {"u": "translation"}
+    assert shown["parameters"]["spring.k"] == {"value": 6000.0, "unit": "N/m"}
+    assert "did you mean 'friction.mu'" in call(*arguments, "--set", "friktion.mu=1", "-q").stderr
+    wrong = call(*arguments, "--set", "friktion.mu=1", "-v")
+    assert isinstance(wrong.exception, jfric.ProblemError)  # with its traceback
 
 
 @pytest.mark.parametrize(

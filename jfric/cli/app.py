@@ -6,11 +6,12 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_args, get_type_hints
 
 import typer
 
@@ -37,6 +38,8 @@ app = typer.Typer(
 COLOURS = {"passed": "green", "FAILED": "bold red"}
 #: Words of the command that is running.
 _words: ContextVar[list[str]] = ContextVar("_words", default=[])  # noqa: B039
+#: Who reads what the command that is running prints: people, programs (JSON), or nobody.
+_readers: ContextVar[str] = ContextVar("_readers", default="people")
 
 
 def _print_version(wanted: bool) -> None:
@@ -63,7 +66,11 @@ def _begin(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the versions.", callback=_print_version, is_eager=True
+            *("--version", "-V"),
+            help="Print the versions.",
+            callback=_print_version,
+            is_eager=True,
+            metavar="",
         ),
     ] = False,
     devices: Annotated[
@@ -73,27 +80,42 @@ def _begin(
             help="Print the devices that JAX finds: processors or GPUs.",
             callback=_print_devices,
             is_eager=True,
+            metavar="",
         ),
     ] = False,
 ) -> None:
     """Nothing: help and typing errors come before JAX is loaded."""
 
 
-def set_up() -> None:
-    """Settings of JAX, before a command computes anything."""
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", metavar="")]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        *("--verbose", "-v"),
+        help="Also print what is compiled, and the whole traceback of an error.",
+        metavar="",
+    ),
+]
+
+
+def set_up(verbose: bool = False) -> None:
+    """Settings of JAX, before a command computes anything; ``verbose``: it tells what it
+    compiles."""
     import jax
 
     from jfric.numerics.compilation import collect_seldom, compile_quickly, use_compilation_cache
 
     jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_log_compiles", verbose)
     compile_quickly()
     collect_seldom()
     use_compilation_cache()
 
 
-def command(epilog: str, name: str | None = None) -> Callable[[Work], Work]:
+def command(group: str, epilog: str) -> Callable[[Work], Work]:
     """Decorator: a function of a record of settings is a command, with an option for each field.
 
+    ``group``: the heading under which the list of commands shows it. ``epilog``: its examples.
     JAX is set up, and bad input becomes one sentence on standard error. Exit status: 0, 1 where the
     function returns False or this machine cannot compute, 2 for bad input, 130 for what an
     interruption left.
@@ -103,24 +125,42 @@ def command(epilog: str, name: str | None = None) -> Callable[[Work], Work]:
         given = list(inspect.signature(work, eval_str=True).parameters.values())
         record = given[0].annotation if given else dict
         kind = inspect.Parameter.KEYWORD_ONLY
-        # The context is asked of typer beside what the command takes.
+        # The context is asked of typer next to what the command takes.
         context = inspect.Parameter("context", kind, annotation=typer.Context)
-        parameters = [*(_parameters(record) if given else ()), context]
+        common = [
+            inspect.Parameter(name, kind, annotation=hint, default=False)
+            for name, hint in (("quiet", Quiet), ("verbose", Verbose))
+        ]
+        parameters = [*(_parameters(record) if given else ()), *common, context]
 
         @functools.wraps(work)
-        def called_by_typer(context: typer.Context, **words: Any) -> None:
+        def called_by_typer(
+            context: typer.Context, quiet: bool, verbose: bool, **words: Any
+        ) -> None:
             _words.set(_called_as(context))
-            with _one_sentence():
-                set_up()
+            _readers.set("programs" if words.get("json_") else "nobody" if quiet else "people")
+            with contextlib.nullcontext() if verbose else _one_sentence():
+                set_up(verbose)
                 ok = work(record(**words)) if given else work()
             raise typer.Exit(0 if ok is not False else 1)
 
         called_by_typer.__signature__ = inspect.Signature(parameters)  # pyright: ignore
         called_by_typer.__annotations__ = {p.name: p.annotation for p in parameters}
-        app.command(name or work.__name__, epilog=epilog)(called_by_typer)
+        app.command(
+            work.__name__, epilog=epilog, rich_help_panel=group, help=_unwrapped(work.__doc__ or "")
+        )(called_by_typer)
         return work
 
     return add
+
+
+def _unwrapped(text: str) -> str:
+    """A docstring whose paragraphs are one line each, to be broken at the width of a terminal."""
+    return re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(text))
+
+
+#: What the help shows for the value of an option, by its type.
+_VALUES = {bool: "", int: "N", float: "NUMBER", Path: "PATH"}
 
 
 def _parameters(record: Any) -> Iterator[inspect.Parameter]:
@@ -129,6 +169,11 @@ def _parameters(record: Any) -> Iterator[inspect.Parameter]:
     for field in dataclasses.fields(record):
         info = field.metadata.get("typer")
         hint = hints[field.name] if info is None else Annotated[hints[field.name], info]
+        kind, *about = get_args(hint)
+        kinds = [kind, *get_args(kind), *(x for part in get_args(kind) for x in get_args(part))]
+        shown = [_VALUES[x] for x in kinds if x in _VALUES]
+        if about[-1].metavar is None and shown:
+            about[-1].metavar = shown[0]
         required = field.default is dataclasses.MISSING
         default = inspect.Parameter.empty if required else field.default
         kind = inspect.Parameter.KEYWORD_ONLY
@@ -167,6 +212,8 @@ def _called_as(context: typer.Context) -> list[str]:
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
+        if name in ("quiet", "verbose", "json_"):
+            continue  # what is computed does not depend on them
         if source is None or source.name != "COMMANDLINE":
             continue
         given = context.params[name]
@@ -213,10 +260,21 @@ def console() -> Any:
 
 
 def tell(thing: str | Shown, style: str = "", *, whole: bool = False) -> None:
-    """Print a sentence, or the table of a result; ``whole``: without breaks into lines."""
+    """Print a sentence, or the table of a result, for people; ``whole``: without breaks into
+    lines."""
+    if _readers.get() != "people":
+        return None
     if isinstance(thing, str):
         return console().print(thing, style=style, markup=False, soft_wrap=whole)
     console().print(_table(thing), markup=False)
+
+
+def answer(content: Any) -> None:
+    """Print the result of a command as JSON, where programs read it."""
+    if _readers.get() == "programs":
+        from jfric.files.output import as_json
+
+        typer.echo(as_json(content))
 
 
 def _table(shown: Shown) -> Any:

@@ -59,8 +59,9 @@ class BasinsSettings:
 
 
 @command(
+    "Study",
     epilog="Example: jfric basins oscillator.toml "
-    "--plane initial.q=-4:0.5:200 --plane initial.v=-4:4:200 --out basins.zarr --plot"
+    "--plane initial.q=-4:0.5:200 --plane initial.v=-4:4:200 --out basins.zarr --plot",
 )
 def basins(given: BasinsSettings) -> bool:
     """Find the attractors of a system and which initial states reach each of them.

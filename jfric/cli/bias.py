@@ -34,10 +34,11 @@ class BiasSettings:
     plot: bool = setting(False, "Also draw a figure.", "--plot")
 
 
-@command(epilog="Example: jfric bias configs/ve0116.toml --widths 0.1,0.01,1e-3 --plot")
+@command("Study", epilog="Example: jfric bias configs/ve0116.toml --widths 0.1,0.01,1e-3 --plot")
 def bias(given: BiasSettings) -> None:
-    """How far smoothed laws or bristles are from the exact laws of friction: distance, creep in
-    stick and steps as functions of the smoothing width.
+    """Measure how far smoothed laws or bristles are from the exact laws of friction.
+
+    Prints distance, creep in stick and steps as functions of the smoothing width.
 
     The smoothed solver takes its settings from --option (law=arctan, method=kvaerno5,
     contact_stiffness=1e7). With --stiffness the distance is that of LuGre elements from the

@@ -57,6 +57,7 @@ class CompareSettings:
 
 
 @command(
+    "Identify",
     epilog="Example: jfric compare axis.toml --data run.csv --free mass.m=1:10 --folds 4",
 )
 def compare(given: CompareSettings) -> bool:

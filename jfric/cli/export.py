@@ -35,10 +35,12 @@ class ExportSettings:
     )
 
 
-@command(epilog="Example: jfric export configs/ve0116.toml --to mjcf --out ve0116.xml")
+@command("Simulate", epilog="Example: jfric export configs/ve0116.toml --to mjcf --out ve0116.xml")
 def export(given: ExportSettings) -> None:
-    """A system as a model of another simulator, with the measured difference of the two: how far
-    it is off under the same loads, how fast it creeps, what it cannot represent.
+    """Write a system as a model of another simulator, and measure the difference of the two.
+
+    Prints how far they are apart under the same loads, how fast the model creeps, and what it
+    cannot represent.
 
     MuJoCo's joints have frictionloss (Coulomb's law, softened); where the installed version has it,
     a law with a static limit becomes a bristle (LuGre).

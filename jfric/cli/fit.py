@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from jfric.cli import options
-from jfric.cli.app import command, status, tell, wrote
+from jfric.cli.app import answer, command, status, tell, wrote
 from jfric.cli.interrupt import NOTHING, kept
 from jfric.cli.options import argument, setting
 from jfric.cli.run_fit import RESIDUALS, free_of, read_records, run_fit
@@ -87,9 +87,11 @@ class FitSettings:
     )
     posterior: int = setting(0, "Samples of the posterior to draw (needs jfric\\[bayes]).", min=0)
     report: Path | None = setting(None, "Also write a page with all plots.", metavar="FILE.html")
+    json_: options.Json = False
 
 
 @command(
+    "Identify",
     epilog="Example: jfric fit system.toml --data record.csv --free friction.mu=0.01:1 "
     "--report report.html",
 )
@@ -131,6 +133,7 @@ def fit(given: FitSettings) -> bool | None:
             from jfric.figures.fit_page import write_page
 
             write_page(given.report, chosen, result, record, compared, drawn)
+    answer(record | {"files": [path, *filter(None, [given.report])]})
     tell(chosen.title or config.stem, "bold")
     tell(str(made))
     if drawn is not None:

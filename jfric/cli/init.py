@@ -27,7 +27,7 @@ class InitSettings:
     path: Path | None = argument(None, "File to write; KIND.toml unless given.", metavar="FILE")
 
 
-@command(epilog="Example: jfric init oscillator drive.toml")
+@command("Begin", epilog="Example: jfric init oscillator drive.toml")
 def init(given: InitSettings) -> None:
     """Write a file to begin with, and the JSON schema by which editors complete it.
 

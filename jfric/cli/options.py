@@ -60,6 +60,7 @@ ResultFolder = Annotated[
     Path | None,
     typer.Option(help="Folder of the result files, instead of results/<name of the file>."),
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else.")]
 Plot = Annotated[bool, typer.Option("--plot", help="Also write a figure (PNG).")]
 Drawn = Annotated[bool, typer.Option("--plot", help="Also draw the results (PNG).")]
 

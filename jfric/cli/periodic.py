@@ -75,8 +75,9 @@ class PeriodicSettings:
 
 
 @command(
+    "Study",
     epilog="Example: jfric periodic configs/p1_ball.toml "
-    "--parameter base.table.displacement.amplitude=0.1:0.3 --plot"
+    "--parameter base.table.displacement.amplitude=0.1:0.3 --plot",
 )
 def periodic(given: PeriodicSettings) -> bool:
     """Find the periodic motion that the table \\[periodic] of a file describes.

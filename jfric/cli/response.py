@@ -79,8 +79,9 @@ class ResponseSettings:
 
 
 @command(
+    "Study",
     epilog="Example: jfric response configs/p6_duffing.toml --load load --from 0.6 --to 1.6 "
-    "--quantity x,energy_loss --plot"
+    "--quantity x,energy_loss --plot",
 )
 def response(given: ResponseSettings) -> bool:
     """Follow the steady states of a system over the frequency of a load, round folds.

@@ -67,8 +67,9 @@ class BifurcationsSettings:
 
 
 @command(
+    "Study",
     epilog="Example: jfric bifurcations configs/p1_ball.toml "
-    "--vary base.table.displacement.amplitude=0.2:0.35:200 --observe v.z --section impact --plot"
+    "--vary base.table.displacement.amplitude=0.2:0.35:200 --observe v.z --section impact --plot",
 )
 def bifurcations(given: BifurcationsSettings) -> bool:
     """Draw a bifurcation diagram by brute force: the last returns of motions over a parameter.
@@ -137,8 +138,9 @@ class LyapunovSettings:
 
 
 @command(
+    "Study",
     epilog="Example: jfric lyapunov configs/p1_ball.toml --interval '1 s' "
-    "--vary base.table.displacement.amplitude=0.2:1:50 --plot"
+    "--vary base.table.displacement.amplitude=0.2:1:50 --plot",
 )
 def lyapunov(given: LyapunovSettings) -> bool:
     """Compute the largest Lyapunov exponent, through events, over parameters.

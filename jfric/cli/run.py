@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jfric.cli import options
-from jfric.cli.app import command, status, tell, wrote
+from jfric.cli.app import answer, command, status, tell, wrote
 from jfric.cli.options import setting
 from jfric.errors import ProblemError
 
@@ -42,9 +42,10 @@ class RunSettings:
     animate: Path | None = setting(
         None, "Also write an animation of the bodies.", "--animate", metavar="GIF"
     )
+    json_: options.Json = False
 
 
-@command(epilog="Example: jfric run configs/ve0116.toml --set friction.mu=0.12 --plot")
+@command("Simulate", epilog="Example: jfric run configs/ve0116.toml --set friction.mu=0.12 --plot")
 def run(given: RunSettings) -> bool:
     """Simulate a system, print its checks and write the trajectory.
 
@@ -85,7 +86,8 @@ def run(given: RunSettings) -> bool:
     with status(given.config.stem) as announce:
         # What checks expect holds for the numbers of the file.
         outcome = run_config(chosen, built, announce, judged=not given.set_)
-    files = _write(given, chosen, outcome, settings, started)
+    content, files = _write(given, chosen, outcome, settings, started)
+    answer(content | {"files": files})
     _print(chosen, outcome, settings)
     wrote(*files)
     if given.set_ and checks:
@@ -115,10 +117,10 @@ def _write(
     outcome: Outcome,
     settings: dict[str, Any],
     started: float,
-) -> list[Path]:
+) -> tuple[dict[str, Any], list[Path]]:
     """Write trajectory, sidecar, figures and an animation to the next free name.
 
-    ``started``: when the command did.
+    ``started``: when the command did. Returns the sidecar's content and all files.
     """
     from jfric.cli.kept_results import write_json
     from jfric.files import output
@@ -158,7 +160,7 @@ def _write(
         from jfric.figures.mechanism_figure import animate
 
         files.append(animate(solution, config.problem, given.animate, title))
-    return files
+    return content, files
 
 
 def _print(config: Config, outcome: Outcome, settings: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import typer
 
 from jfric.cli import options
-from jfric.cli.app import command, tell
+from jfric.cli.app import answer, command, tell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,15 +17,22 @@ class ShowSettings:
 
     config: options.ConfigPath
     set_: options.Settings = None
+    json_: options.Json = False
 
 
-@command(epilog="Example: jfric show configs/ve0116.toml")
+@command("Begin", epilog="Example: jfric show configs/ve0116.toml")
 def show(given: ShowSettings) -> None:
     """Print the system: degrees of freedom, elements, and all parameters with their units."""
     from jfric.cli.loading import load_changed
-    from jfric.system.tables import elements_shown, parameters_shown
+    from jfric.system.tables import elements_shown, parameter_rows, parameters_shown
 
     chosen = load_changed(given.config, given.set_, controller=True)
+    rows = {
+        path: {"value": value, "unit": unit} | ({"formula": formula} if formula else {})
+        for path, (value, unit, formula) in parameter_rows(chosen.problem).items()
+    }
+    words = {"title": chosen.title, "source": chosen.source, "description": chosen.description}
+    answer(words | {"dofs": chosen.problem.dofs, "parameters": rows})
     tell(chosen.title or given.config.stem, "bold")
     for text in filter(None, (chosen.source, chosen.description)):
         tell(text.strip())
@@ -36,7 +43,7 @@ def show(given: ShowSettings) -> None:
     tell(f"Checks: {len(chosen.checks)}")
 
 
-@command(epilog="Example: jfric schema > jfric.schema.json")
+@command("Begin", epilog="Example: jfric schema > jfric.schema.json")
 def schema() -> None:
     """Print the JSON schema of a configuration file, for completion in editors."""
     from jfric.files.schema import json_schema

@@ -32,7 +32,7 @@ class EquilibriaSettings:
     starts: int = setting(64, "Starts of Newton's method, with many contacts.")
 
 
-@command(epilog="Example: jfric equilibria configs/janovsky_static_e5.toml")
+@command("Study", epilog="Example: jfric equilibria configs/janovsky_static_e5.toml")
 def equilibria(given: EquilibriaSettings) -> bool:
     """Print all equilibria of a system with friction, from its initial position as reference.
 
@@ -75,6 +75,7 @@ class TraceSettings:
 
 
 @command(
+    "Study",
     epilog="Example: jfric trace configs/janovsky_static_fold.toml "
     "--vary parameters.ftau=2.5:-2.5 --plot",
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jfric.cli import options
-from jfric.cli.app import called, command, tell, wrote
+from jfric.cli.app import answer, called, command, tell, wrote
 from jfric.cli.options import argument, setting
 
 if TYPE_CHECKING:
@@ -66,11 +66,13 @@ class SweepSettings:
         metavar="ADDRESS",
     )
     plot: options.Drawn = False
+    json_: options.Json = False
 
 
 @command(
+    "Simulate",
     epilog="Example: jfric sweep configs/ve0116.toml --vary friction.mu=0.05:0.3:1000 "
-    "--observe final.u,stop_time,max.v --out mu.zarr --plot"
+    "--observe final.u,stop_time,max.v --out mu.zarr --plot",
 )
 def sweep(given: SweepSettings) -> bool:
     """Simulate for many parameter values and keep what is observed, as a labelled table.
@@ -107,8 +109,17 @@ def sweep(given: SweepSettings) -> bool:
     (_, summary), store = computed_into(
         given, "sweep", lambda store: execute(prepared, store=store, **execution)
     )
-    print_counts(prepared.design.size, summary.computed, summary.seconds)
     failed = {Status(i): n for i, n in enumerate(summary.statuses) if n and i != int(Status.OK)}
+    answer(
+        {
+            "results": store,
+            "trajectories": prepared.design.size,
+            "computed": summary.computed,
+            "seconds": summary.seconds,
+            "failed": {status.name.lower(): count for status, count in failed.items()},
+        }
+    )
+    print_counts(prepared.design.size, summary.computed, summary.seconds)
     for status, count in failed.items():
         tell(f"{count:,} failed: {status.message}", "bold red")
     wrote(store)
@@ -152,7 +163,7 @@ class PlotSettings:
     out: Path | None = setting(None, "Figure to write, instead of one beside the results.")
 
 
-@command(epilog="Example: jfric plot mu.zarr --observe final.u")
+@command("Simulate", epilog="Example: jfric plot mu.zarr --observe final.u")
 def plot(given: PlotSettings) -> None:
     """Draw the results of a sweep: curves, maps, or a scatter matrix of samples."""
     from jfric.results.grammar import split

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from jfric.cli import options
-from jfric.cli.app import command, tell
+from jfric.cli.app import answer, command, tell
 from jfric.cli.interrupt import kept
 from jfric.cli.options import argument, setting
 from jfric.errors import ProblemError
@@ -43,13 +42,14 @@ class VerifySettings:
         metavar="NAME",
     )
     option: options.Options = None
-    json_: bool = setting(False, "Print all checks as JSON.", "--json")
+    json_: options.Json = False
     junit: Path | None = setting(None, "Also write JUnit XML.", metavar="FILE")
 
 
 @command(
+    "Simulate",
     epilog="Examples: jfric verify | jfric verify --case 've0116*' --json | "
-    "jfric verify my/configs --junit report.xml"
+    "jfric verify my/configs --junit report.xml",
 )
 def verify(given: VerifySettings) -> bool:
     """Compare with published values: the shipped cases, or every \\[\\[check]] in your
@@ -71,10 +71,8 @@ def verify(given: VerifySettings) -> bool:
             raise ProblemError(said) from error
     for sentence in remarks:
         typer.echo(sentence, err=True)
-    if given.json_:
-        typer.echo(json.dumps([r.as_dict() for r in results], indent=2))
-    else:
-        _print(results, seconds)
+    answer([r.as_dict() for r in results])
+    _print(results, seconds)
     return all(r.passed for r in results)
 
 

@@ -25,7 +25,7 @@ class ViewSettings:
     )
 
 
-@command(epilog="Example: jfric view results/ve0116")
+@command("Simulate", epilog="Example: jfric view results/ve0116")
 def view(given: ViewSettings) -> None:
     """Write a stored run, sweep or fit as one HTML page that needs no network.
 

@@ -124,9 +124,14 @@ def sidecar(problem: Problem, solution: Solution, **extra: Any) -> dict[str, Any
     }
 
 
+def as_json(content: Any) -> str:
+    """Text of ``content``; arrays become lists, infinities and NaN become strings."""
+    return json.dumps(_plain(content), indent=2, allow_nan=False)
+
+
 def write_json(path: Path, content: Any) -> None:
-    """Write ``content`` (arrays become lists; infinities and NaN become strings)."""
-    path.write_text(json.dumps(_plain(content), indent=2, allow_nan=False) + "\n", "utf-8")
+    """Write ``content`` as :func:`as_json` has it."""
+    path.write_text(as_json(content) + "\n", "utf-8")
 
 
 def _plain(value: Any) -> Any:

@@ -68,13 +68,19 @@ def _term(name: str, value: object) -> str:
 def parameters_shown(problem: Problem) -> Shown:
     """Every parameter by the path that ``--set`` takes, with its value, its unit and, where it is
     computed from shared parameters, how."""
-    rows, resolved = [], parameters(problem.resolved())
+    rows = [(path, _value(x), *words) for path, (x, *words) in parameter_rows(problem).items()]
+    return Shown("Parameters", ("path", ">value", "unit", "computed as"), rows)
+
+
+def parameter_rows(problem: Problem) -> dict[str, tuple[Any, str, str]]:
+    """Value, unit and formula of every parameter by its path."""
+    rows, resolved = {}, parameters(problem.resolved())
     for path, value in parameters(problem).items():
         dimension = path_dimension(problem, path)
         unit = "" if dimension is None else dimension.unit
         formula = value.text if isinstance(value, Expression) else ""
-        rows.append((path, _value(resolved[path]), unit, formula))
-    return Shown("Parameters", ("path", ">value", "unit", "computed as"), rows)
+        rows[path] = resolved[path], unit, formula
+    return rows
 
 
 def _value(value: object) -> str:
