@@ -22,6 +22,7 @@ from jfric.sweeps.design import NUMBER_AXIS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
 #: Colours of failed runs, and of motions without an attractor; lighter ones for basins, on which
 #: their attractors are seen.
@@ -56,7 +57,6 @@ def plot_basins(basins: Basins, *, title: str = "") -> Figure:
         ('initial.x.q [m]', 'initial.x.v [m/s]')
     """
     from matplotlib.colors import ListedColormap
-    from matplotlib.patches import Patch
 
     names = [str(n) for n in basins.table.attrs["parameters"]]
     if len(names) != 2:
@@ -85,24 +85,33 @@ def plot_basins(basins: Basins, *, title: str = "") -> Figure:
             rasterized=True,
         )
     _mark(axis, basins, names, (x.min(), x.max(), y.min(), y.max()))
+    handles = _shares(basins, colours[2:])
+    figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=9)
+    units = (str(basins.table[name].attrs.get("units", "")) for name in names)
+    label_axes(axis, *map(with_unit, names, units))
+    style_axes(axis, grid=False)
+    return titled(figure, ", ".join(text for text in (title, drawn) if text), 11.0)
+
+
+def _shares(basins: Basins, colours: list) -> list[Patch]:
+    """Entries of the legend: attractors in their ``colours`` and all else, with their shares."""
+    from matplotlib.patches import Patch
+
     handles = [
-        Patch(color=colours[i + 2], label=_named(i + 1, a.period, a.share))
+        Patch(color=colours[i], label=_named(i + 1, a.period, a.share))
         for i, a in enumerate(basins.attractors[:MOST_LISTED])
     ]
-    if count > MOST_LISTED:
-        rest = sum(a.share for a in basins.attractors[MOST_LISTED:])
-        handles.append(Patch(color="#ffffff", label=f"{count - MOST_LISTED} more: {rest:.1%}"))
+    others = basins.attractors[MOST_LISTED:]
+    if others:
+        rest = sum(a.share for a in others)
+        handles.append(Patch(color="#ffffff", label=f"{len(others)} more: {rest:.1%}"))
     for label, own, words in (
         (UNRECOGNISED, NONE_COLOUR, "not recognised"),
         (FAILED, FAILED_COLOUR, "failed, or no start"),
     ):
         if np.any(basins.labels == label):
             handles.append(Patch(color=own, label=f"{words}: {basins.share(label)[0]:.1%}"))
-    figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=9)
-    units = (str(basins.table[name].attrs.get("units", "")) for name in names)
-    label_axes(axis, *map(with_unit, names, units))
-    style_axes(axis, grid=False)
-    return titled(figure, ", ".join(text for text in (title, drawn) if text), 11.0)
+    return handles
 
 
 def _light(dark: str) -> tuple[float, ...]:

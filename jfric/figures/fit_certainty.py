@@ -72,7 +72,6 @@ def corner(result: FitResult, posterior: Posterior | None = None) -> Panel | Non
         # Nearly all samples are seen, however far they lie.
         reach = np.maximum(reach, np.quantile(np.abs(drawn - centre), 0.999, axis=0))
         some = some_rows(len(drawn), MAX_SCATTERED)
-    circle = np.linspace(0.0, 2.0 * np.pi, 100)
     for i in range(count):
         for j in range(count):
             axis = axes[i, j]
@@ -88,18 +87,8 @@ def corner(result: FitResult, posterior: Posterior | None = None) -> Panel | Non
                 own = None if drawn is None else drawn[:, i]
                 _density(axis, centre[i], sd[i], reach[i], own)
             else:
-                if drawn is not None:
-                    axis.plot(
-                        drawn[some, j], drawn[some, i], ".", ms=1.0, color=MEASURED, alpha=0.3,
-                        rasterized=True,
-                    )  # fmt: skip
-                own = matrix[np.ix_([j, i], [j, i])]
-                values, vectors = np.linalg.eigh(own)
-                root = vectors * np.sqrt(np.maximum(values, 0.0))
-                for radius in ELLIPSES:
-                    x, y = radius * root @ np.stack([np.cos(circle), np.sin(circle)])
-                    axis.plot(centre[j] + x, centre[i] + y, color=SIMULATED, lw=1.0)
-                axis.plot(centre[j], centre[i], "+", color=RESIDUAL, ms=6)
+                own = None if drawn is None else drawn[some][:, [j, i]]
+                _pair(axis, centre[[j, i]], matrix[np.ix_([j, i], [j, i])], own)
                 axis.set_ylim(centre[i] - reach[i], centre[i] + reach[i])
             if i == count - 1:
                 axis.set_xlabel(names[j], fontsize=8)
@@ -116,6 +105,20 @@ def corner(result: FitResult, posterior: Posterior | None = None) -> Panel | Non
         part = some_of(min(len(drawn), MAX_SCATTERED), len(drawn), "")
         what = f"samples ({part}) and {what}" if part else f"samples and {what}"
     return Panel(made, f"parameters against each other: {what}")
+
+
+def _pair(axis, centre: np.ndarray, matrix: np.ndarray, drawn: np.ndarray | None) -> None:
+    """Samples of two parameters, and the ellipses of their covariance."""
+    if drawn is not None:
+        x, y = drawn.T
+        axis.plot(x, y, ".", ms=1.0, color=MEASURED, alpha=0.3, rasterized=True)
+    circle = np.linspace(0.0, 2.0 * np.pi, 100)
+    values, vectors = np.linalg.eigh(matrix)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    for radius in ELLIPSES:
+        x, y = radius * root @ np.stack([np.cos(circle), np.sin(circle)])
+        axis.plot(centre[0] + x, centre[1] + y, color=SIMULATED, lw=1.0)
+    axis.plot(*centre, "+", color=RESIDUAL, ms=6)
 
 
 def _density(axis, centre: float, sd: float, reach: float, drawn: np.ndarray | None) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from jfric.figures.style import LINES, colour, label_axes, new_figure, style_axes, titled
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from jfric.fits.curve_fit import CurveFit
@@ -56,32 +57,39 @@ def plot_friction_curve(
     at = speeds[1] * np.expm1(np.linspace(0.0, np.log1p(speeds[-1] / speeds[1]), POINTS))
     figure = new_figure(7.2, 4.2)
     axis = figure.subplots()
-    for sign, direction in ((1.0, "positive"), (-1.0, "negative")):
-        band, knots = found.band(at, direction, level), found.knots(direction)
-        first = sign > 0
-        axis.fill_between(
-            sign * at,
-            band.low,
-            band.high,
-            color=LINES[0],
-            alpha=0.2,
-            lw=0,
-            label=f"{100 * level:g} % band" if first else None,
-        )
-        axis.plot(sign * at, band.mu, color=LINES[0], lw=1.6, label="curve" if first else None)
-        axis.plot(sign * knots.v, knots.mu, "o", color=LINES[0], ms=4)
-        for i, (name, curve) in enumerate((beside or {}).items(), 1):
-            axis.plot(
-                sign * at,
-                curve(at, direction),
-                color=colour(i),
-                lw=1.1,
-                ls="--",
-                label=name if first else None,
-            )
+    for sign in (1.0, -1.0):
+        _draw_side(axis, found, at, sign, level, beside or {})
     axis.set_xscale("symlog", linthresh=float(speeds[1]))
     axis.axvline(0.0, color="#000000", lw=0.6)
     label_axes(axis, "sliding velocity", "coefficient")
     axis.legend(frameon=False, fontsize=8)
     style_axes(axis)
     return titled(figure, title)
+
+
+def _draw_side(
+    axis: Axes, found: CurveFit, at: np.ndarray, sign: float, level: float, beside: Mapping
+) -> None:
+    """The curve in one direction, with its band and the curves ``beside`` it."""
+    first, direction = sign > 0, "positive" if sign > 0 else "negative"
+    band, knots = found.band(at, direction, level), found.knots(direction)
+    axis.fill_between(
+        sign * at,
+        band.low,
+        band.high,
+        color=LINES[0],
+        alpha=0.2,
+        lw=0,
+        label=f"{100 * level:g} % band" if first else None,
+    )
+    axis.plot(sign * at, band.mu, color=LINES[0], lw=1.6, label="curve" if first else None)
+    axis.plot(sign * knots.v, knots.mu, "o", color=LINES[0], ms=4)
+    for i, (name, curve) in enumerate(beside.items(), 1):
+        axis.plot(
+            sign * at,
+            curve(at, direction),
+            color=colour(i),
+            lw=1.1,
+            ls="--",
+            label=name if first else None,
+        )

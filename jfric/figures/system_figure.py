@@ -110,12 +110,7 @@ def _parts(problem: Problem, columns: list[str]) -> list[_Part]:
         section: str, text: str, direction: Direction, ground: int = -1, pushes: int = 0
     ) -> None:
         # What depends on a difference alone does not end at the ground.
-        add(section, text, at(direction), 0 if is_relative(direction) else ground, pushes)
-
-    def is_relative(direction: Direction) -> bool:
-        names = tuple(x for x in direction.names if x in columns)
-        total = float(np.sum(np.asarray(direction.vector(names))))
-        return len(names) > 1 and abs(total) < 1e-12
+        add(section, text, at(direction), 0 if _is_relative(direction, columns) else ground, pushes)
 
     def at(direction: Any) -> tuple[int, ...]:
         return tuple(columns.index(x) for x in direction.names if x in columns)
@@ -123,9 +118,10 @@ def _parts(problem: Problem, columns: list[str]) -> list[_Part]:
     def one_sided(section: str, label: str, direction: Direction, pushes: float) -> None:
         # What pushes forwards stands to the left; between two blocks it parts them.
         last = max(at(direction), default=0)
-        names = (columns[last],) if is_relative(direction) else tuple(columns)
+        relative = _is_relative(direction, columns)
+        names = (columns[last],) if relative else tuple(columns)
         forwards = pushes * float(np.sum(np.asarray(direction.vector(names)))) > 0.0
-        together = is_relative(direction) and not forwards
+        together = relative and not forwards
         words = _words(problem, label, section)
         along(section, words, direction, -1 if forwards else 1, -1 if together else 1)
 
@@ -160,6 +156,13 @@ def _parts(problem: Problem, columns: list[str]) -> list[_Part]:
     for label, load in problem.labelled("load").items():
         found += [_Part("load", label, (column,), 1) for column in at(load.direction)]
     return found
+
+
+def _is_relative(direction: Direction, columns: list[str]) -> bool:
+    """Whether it is the difference of columns alone."""
+    names = tuple(x for x in direction.names if x in columns)
+    total = float(np.sum(np.asarray(direction.vector(names))))
+    return len(names) > 1 and abs(total) < 1e-12
 
 
 def _named(columns: list[str], *functions: Any) -> tuple[int, ...]:

@@ -162,18 +162,7 @@ def inverse_regression(
     t = np.concatenate([p[2] for p in parts for _ in range(n)])
     sizes = [len(p[2]) for p in parts for _ in range(n)]
     groups = np.repeat(np.arange(len(sizes)), sizes)
-    norms = np.linalg.norm(A, axis=0)
-    unused = [path for path, norm in zip(paths, norms, strict=True) if norm == 0.0]
-    if unused:
-        raise ProblemError(f"{unused[0]}: the measured motion does not depend on it")
-    scaled, _, rank, _ = np.linalg.lstsq(A / norms, b, rcond=1e-10)
-    if rank < len(paths):
-        raise ProblemError(
-            f"names: only {rank} of {len(paths)} can be told apart from this motion: "
-            + ", ".join(_dependent(A / norms, paths))
-            + " depend on each other"
-        )
-    return Regression(paths, scaled / norms, A, b, t, groups)
+    return Regression(paths, _least_squares(A, b, paths), A, b, t, groups)
 
 
 def _path(problem: Problem, name: str) -> str:
@@ -188,6 +177,22 @@ def _path(problem: Problem, name: str) -> str:
     if np.ndim(value) != 0:
         raise ProblemError(f"names: {path} is a list of numbers, needed are single numbers")
     return path
+
+
+def _least_squares(A: np.ndarray, b: np.ndarray, paths: Sequence[str]) -> np.ndarray:
+    """Estimates of all parameters, if the motion tells them apart."""
+    norms = np.linalg.norm(A, axis=0)
+    unused = [path for path, norm in zip(paths, norms, strict=True) if norm == 0.0]
+    if unused:
+        raise ProblemError(f"{unused[0]}: the measured motion does not depend on it")
+    scaled, _, rank, _ = np.linalg.lstsq(A / norms, b, rcond=1e-10)
+    if rank < len(paths):
+        raise ProblemError(
+            f"names: only {rank} of {len(paths)} can be told apart from this motion: "
+            + ", ".join(_dependent(A / norms, paths))
+            + " depend on each other"
+        )
+    return scaled / norms
 
 
 def _dependent(A: np.ndarray, paths: Sequence[str]) -> list[str]:

@@ -87,11 +87,7 @@ def sample_signals(
         state, piece = keep(fresh, one(c.state, on & fresh), (c.state, c.piece))
         times = jax.lax.dynamic_slice_in_dim(padded, c.written, window)
         inside = on & (times <= piece.end)
-        # Infinite times would give undefined derivatives in reverse mode.
-        s = (jnp.where(inside, times, piece.t) - piece.t) / piece.h
-        old = jax.lax.dynamic_slice_in_dim(y, c.written, window)
-        new = jnp.where(inside[:, None], _values(piece.table, s), old)
-        y = jax.lax.dynamic_update_slice_in_dim(y, new, c.written, 0)
+        y = _overwritten(y, c.written, piece, times, inside)
         written = c.written + jnp.sum(inside, dtype=jnp.int32)
         return _Carry(state, piece, written), y
 
@@ -107,6 +103,17 @@ def sample_signals(
     state = carry.state
     status = solver.outcome(prepared, state, target)
     return _assembled(mechanics, signals, columns, ts, y[: ts.shape[0]]), status
+
+
+def _overwritten(
+    y: Float[Array, "r k"], written, piece: _Piece, times: Float[Array, " w"], inside
+) -> Float[Array, "r k"]:
+    """The output with values at the next ``times``, where these lie ``inside`` the piece."""
+    # Infinite times would give undefined derivatives in reverse mode.
+    s = (jnp.where(inside, times, piece.t) - piece.t) / piece.h
+    old = jax.lax.dynamic_slice_in_dim(y, written, times.shape[0])
+    new = jnp.where(inside[:, None], _values(piece.table, s), old)
+    return jax.lax.dynamic_update_slice_in_dim(y, new, written, 0)
 
 
 @jax.custom_jvp

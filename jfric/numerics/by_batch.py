@@ -96,30 +96,9 @@ def _either(single: Callable, batched: Callable, leaves: list, rates: list, size
     def slopes(primals, tangents):
         changes = [dx for group in tangents for dx in group]
         moving = [i for i, dx in enumerate(changes) if not isinstance(dx, SymbolicZero)]
-        count = len(primals[0])
-
-        def with_slopes(form):
-            def both(leaves, rates):
-                given, directions = [*leaves, *rates[: len(primals[1])]], rates[len(primals[1]) :]
-
-                def of(active):
-                    full = list(given)
-                    for i, x in zip(moving, active, strict=True):
-                        full[i] = x
-                    found = form(full[:count], full[count:])
-                    return [x for x in found if _is_real(x)], found
-
-                _, change, found = jax.jvp(
-                    of, ([given[i] for i in moving],), (directions,), has_aux=True
-                )
-                return [*found, *change]
-
-            return both
-
-        directions = [changes[i] for i in moving]
-        both = _either(
-            with_slopes(single), with_slopes(batched), primals[0], [*primals[1], *directions], sizes
-        )
+        forms = [_with_slopes(form, moving, len(primals[1])) for form in (single, batched)]
+        rates = [*primals[1], *(changes[i] for i in moving)]
+        both = _either(forms[0], forms[1], primals[0], rates, sizes)
         found = both[: len(both) - sum(map(_is_real, both)) // 2]
         change = iter(both[len(found) :])
         return found, [
@@ -128,6 +107,26 @@ def _either(single: Callable, batched: Callable, leaves: list, rates: list, size
 
     run.defjvp(slopes, symbolic_zeros=True)
     return run(leaves, rates)
+
+
+def _with_slopes(form: Callable, moving: list[int], held: int) -> Callable:
+    """``form`` with ``held`` rates, then its derivatives along further ones of the numbers
+    ``moving``."""
+
+    def both(leaves, rates):
+        given, directions = [*leaves, *rates[:held]], rates[held:]
+
+        def of(active):
+            full = list(given)
+            for i, x in zip(moving, active, strict=True):
+                full[i] = x
+            found = form(full[: len(leaves)], full[len(leaves) :])
+            return [x for x in found if _is_real(x)], found
+
+        _, change, found = jax.jvp(of, ([given[i] for i in moving],), (directions,), has_aux=True)
+        return [*found, *change]
+
+    return both
 
 
 def with_rates(

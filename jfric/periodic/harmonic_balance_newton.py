@@ -93,13 +93,7 @@ def correct(
         move = jnp.linalg.solve(jacobian(c.u), left)
         parts = jnp.asarray(PARTS, c.u.dtype)
         tried = c.u[None, :] - parts[:, None] * move[None, :]
-        worst, merit = jax.vmap(measured)(tried)
-        merit = jnp.where(jnp.isfinite(merit), merit, jnp.inf)
-        best = jnp.argmin(merit)
-        better = merit[best] < 0.9 * c.merit
-        return Carry(
-            tried[best], worst[best], merit[best], c.count + 1, jnp.where(better, 0, c.stuck + 1)
-        )
+        return _best_of(tried, *jax.vmap(measured)(tried), c)
 
     first = Carry(origin, *measured(origin), jnp.asarray(0, jnp.int32), jnp.asarray(0, jnp.int32))
     # A start that solves the equations lies on the plane.
@@ -116,6 +110,14 @@ def correct(
         ok,
         end.count,
     )
+
+
+def _best_of(tried, worst, merit, before: Carry) -> Carry:
+    """The best of the points that were ``tried``, with their largest residuals and merits."""
+    merit = jnp.where(jnp.isfinite(merit), merit, jnp.inf)
+    best = jnp.argmin(merit)
+    stuck = jnp.where(merit[best] < 0.9 * before.merit, 0, before.stuck + 1)
+    return Carry(tried[best], worst[best], merit[best], before.count + 1, stuck)
 
 
 def _of_reactions(unit: Place, scale):

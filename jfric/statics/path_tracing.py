@@ -68,18 +68,39 @@ def trace(
     _require_continuous(problem)
     start, stop = checked_interval(problem, name, start, stop)
     require_count("starts", starts, 1, STARTS)
+    values = _seed_values(seeds, start, stop)
+    if curved:
+        paths = PositionPaths(problem, name, t, abs(stop - start))
+    else:
+        paths = StraightPaths(problem, name, t, abs(stop - start), starts)
+    found = _branches(paths, values, start, stop)
+    return EquilibriumPath(
+        name,
+        start,
+        stop,
+        tuple(found),
+        problem.axes,
+        paths.names,
+        tuple(dict.fromkeys(paths.remarks)),
+        paths.joints,
+    )
+
+
+def _seed_values(seeds: int | Sequence[float], start: float, stop: float) -> np.ndarray:
+    """Values of the parameter at which branches are looked for."""
     if isinstance(seeds, int):
         require_count("seeds", seeds, 1, SEEDS)
     values = np.linspace(start, stop, seeds) if isinstance(seeds, int) else np.asarray(seeds, float)
     if values.size == 0 or not np.all((values - start) * (values - stop) <= 0):
         raise ProblemError(f"seeds: found {values.tolist()}, need values from start to stop")
-    span = abs(stop - start)
-    if curved:
-        paths = PositionPaths(problem, name, t, span)
-    else:
-        paths = StraightPaths(problem, name, t, span, starts)
+    return values
+
+
+def _branches(
+    paths: PositionPaths | StraightPaths, values: np.ndarray, start: float, stop: float
+) -> list[Branch]:
+    """The branches that meet one of the ``values``, and those that begin on them."""
     found: list[Branch] = []
-    remarks = paths.remarks
     waiting: list[tuple[float, np.ndarray, list]] = []
     for value in map(float, values):
         for x, mode in paths.starting(value):
@@ -101,19 +122,10 @@ def trace(
                         break
                 waiting.extend((p, x, [way]) for way in ways[2:])
                 for part in parts:
-                    remarks.extend(part.remarks)
+                    paths.remarks.extend(part.remarks)
                     waiting.extend((p, x, [way]) for p, x, way in part.left)
                 found.append(_joined(parts, paths.n, len(paths.names), paths.nu))
-    return EquilibriumPath(
-        name,
-        start,
-        stop,
-        tuple(found),
-        problem.axes,
-        paths.names,
-        tuple(dict.fromkeys(remarks)),
-        paths.joints,
-    )
+    return found
 
 
 def _joined(parts: list[Trace], n: int, nt: int, nu: int) -> Branch:

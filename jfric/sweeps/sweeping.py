@@ -190,13 +190,7 @@ def prepare(
         "config": text,
         "versions": " ".join(f"{k} {v}" for k, v in versions().items()),
     }
-    identity = {
-        "system": hashlib.sha256(_fingerprint(problem, text)).hexdigest(),
-        "values": design.describe(),
-        "observables": [repr(o) for o in observables],
-        "solver": settings,
-        "type": str(float_type()),
-    }
+    identity = _identity(job, design, text, settings)
     return Prepared(job, design, make_schema(job, design, units, attributes), identity)
 
 
@@ -236,21 +230,7 @@ def execute(
     with Progress(design.size, progress) as bar:
         runner = None
         if layout is None:
-            layout = start_layout(
-                design.shape,
-                devices=devices,
-                platform=platform(),
-                small=job.small,
-                chunk=chunk,
-                block=block,
-                max_steps=job.most_passes,
-                lane_bytes=schema.lane_bytes,
-            )
-            pays = max(4 * layout.lanes * devices, 16 * PILOT)
-            if job.most_passes > 1 and design.size > pays:
-                runner = Runner(job, layout)
-                layout = _refined(runner, design, block)
-                runner.layout = layout
+            layout, runner = _new_layout(prepared, devices, chunk, block)
         if path is None:
             sink: Sink = MemoryTable(schema, layout)
         else:
@@ -271,6 +251,17 @@ def execute(
             computed += tile.last - tile.first
             bar.advance(tile.last - tile.first)
         return sink, Summary(computed, statuses, bar.seconds)
+
+
+def _identity(job: Job, design: Design, text: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """What tells this sweep from others: only the same one goes on in a store."""
+    return {
+        "system": hashlib.sha256(_fingerprint(job.problem, text)).hexdigest(),
+        "values": design.describe(),
+        "observables": [repr(o) for o in job.observables],
+        "solver": settings,
+        "type": str(float_type()),
+    }
 
 
 def _without_derivatives(solver: AbstractSolver, observables: tuple) -> AbstractSolver:
@@ -306,6 +297,28 @@ def _locally(
         before = tile, launched
     if before is not None:
         yield before[0], runner.collect(before[1])
+
+
+def _new_layout(
+    prepared: Prepared, devices: int, chunk: int | None, block: int | None
+) -> tuple[Layout, Runner | None]:
+    """The layout of a table that is begun, and the runner of a first look where that pays."""
+    job, design, schema, _ = prepared
+    layout = start_layout(
+        design.shape,
+        devices=devices,
+        platform=platform(),
+        small=job.small,
+        chunk=chunk,
+        block=block,
+        max_steps=job.most_passes,
+        lane_bytes=schema.lane_bytes,
+    )
+    if job.most_passes <= 1 or design.size <= max(4 * layout.lanes * devices, 16 * PILOT):
+        return layout, None
+    runner = Runner(job, layout)
+    runner.layout = _refined(runner, design, block)
+    return runner.layout, runner
 
 
 def _refined(runner: Runner, design: Design, block: int | None) -> Layout:

@@ -98,7 +98,6 @@ def spans(run: StoredRun, column: str) -> list[tuple[float, float, str]]:
 
 
 def _in_time(run: StoredRun, motions: list) -> str:
-    t = run.columns["t"]
     rows: dict[tuple[str, str], list[str]] = {}
     for column in run.columns:
         group = next((g for g in GROUPS if column.startswith(g)), None)
@@ -119,12 +118,7 @@ def _in_time(run: StoredRun, motions: list) -> str:
         }
         top -= (ROW + GAP) / height
         for i, column in enumerate(members):
-            x, y = t, run.columns[column]
-            if group in ("q.", "v."):
-                found = motions[run.axes.index(column[2:])]
-                x, y = found[0], found[1 if group == "q." else 2]
-            elif group == "lambda_t.":
-                x, y = _upright(run, column)
+            x, y = _curve(run, group, column, motions)
             traces.append(
                 {
                     "type": "scatter",
@@ -141,26 +135,10 @@ def _in_time(run: StoredRun, motions: list) -> str:
     shapes = _marks(run)
     if contacts:
         number = len(rows) + 1
-        layout[f"yaxis{number}"] = {
-            "domain": [0.0, max(top, 0.0)],
-            "range": [len(contacts) - 0.5, -0.5],
-            "tickvals": list(range(len(contacts))),
-            "ticktext": [label(c.split(".", 1)[1]) for c in contacts],
-            "anchor": "x",
-            "showgrid": False,
-            "zeroline": False,
-            "fixedrange": True,
-        }
-        words = {str(w) for c in contacts for w in run.columns[c]}
-        words |= {word for c in contacts for *_, word in spans(run, c)}
-        others = sorted(words - set(MODES))
-        traces += [_key(word, _colour(word, others)) for word in [*MODES, *others] if word in words]
-        for i, column in enumerate(contacts):
-            traces.append(_words(run, column, i, f"y{number}"))
-            shapes += [
-                _band(start, end, i, f"y{number}", _colour(word, others))
-                for start, end, word in spans(run, column)
-            ]
+        layout[f"yaxis{number}"] = _mode_axis(contacts, top)
+        words, bands = _modes(run, contacts, f"y{number}")
+        traces += words
+        shapes += bands
     layout |= {
         "height": height + 80,
         "hovermode": "x unified",
@@ -178,6 +156,45 @@ def _in_time(run: StoredRun, motions: list) -> str:
         },
     }
     return figure("time", traces, layout)
+
+
+def _curve(run: StoredRun, group: str, column: str, motions: list) -> tuple[np.ndarray, np.ndarray]:
+    """Times and values of a column, with its jumps where they are known."""
+    if group in ("q.", "v."):
+        found = motions[run.axes.index(column[2:])]
+        return found[0], found[1 if group == "q." else 2]
+    if group == "lambda_t.":
+        return _upright(run, column)
+    return run.columns["t"], run.columns[column]
+
+
+def _mode_axis(contacts: list[str], top: float) -> dict[str, Any]:
+    """The axis of the rows of modes, below all curves."""
+    return {
+        "domain": [0.0, max(top, 0.0)],
+        "range": [len(contacts) - 0.5, -0.5],
+        "tickvals": list(range(len(contacts))),
+        "ticktext": [label(c.split(".", 1)[1]) for c in contacts],
+        "anchor": "x",
+        "showgrid": False,
+        "zeroline": False,
+        "fixedrange": True,
+    }
+
+
+def _modes(run: StoredRun, contacts: list[str], axis: str) -> tuple[list, list]:
+    """The legend of the modes with what the cursor names, and a band of each interval."""
+    words = {str(w) for c in contacts for w in run.columns[c]}
+    words |= {word for c in contacts for *_, word in spans(run, c)}
+    others = sorted(words - set(MODES))
+    traces = [_key(word, _colour(word, others)) for word in [*MODES, *others] if word in words]
+    traces += [_words(run, column, i, axis) for i, column in enumerate(contacts)]
+    bands = [
+        _band(start, end, i, axis, _colour(word, others))
+        for i, column in enumerate(contacts)
+        for start, end, word in spans(run, column)
+    ]
+    return traces, bands
 
 
 def _upright(run: StoredRun, column: str) -> tuple[np.ndarray, np.ndarray]:

@@ -136,13 +136,7 @@ def levenberg_marquardt(
         on = np.flatnonzero(outcome == Outcome.RUNNING)
         if not on.size:
             break
-        diagonal = np.maximum(scale[on], 1e-12 * scale[on].max(axis=1, keepdims=True))
-        damped = H[on] + damping[on, None, None] * (diagonal[:, :, None] * np.eye(size))
-        step = -np.linalg.solve(damped, g[on][..., None])[..., 0]
-        step *= np.minimum(1.0, LONGEST / np.maximum(np.abs(step).max(axis=1), 1e-300))[:, None]
-        promised = -np.einsum("bi,bi->b", step, g[on]) - 0.5 * np.einsum(
-            "bi,bij,bj->b", step, H[on], step
-        )
+        step, promised = _damped_step(g[on], H[on], scale[on], damping[on])
         # What an undamped step would promise decides: damping makes every promise small.
         small = promised * (1.0 + damping[on]) <= tolerance * cost[on]
         small |= np.abs(step).max(axis=1) <= 1e-12
@@ -174,6 +168,16 @@ def levenberg_marquardt(
 def _tell(watch: Watch, iteration: int, most: int, x: np.ndarray, cost: np.ndarray) -> None:
     best = int(np.argmin(np.where(np.isfinite(cost), cost, np.inf)))
     watch(iteration, most, float(cost[best]), x[best])
+
+
+def _damped_step(g, H, scale, damping) -> tuple[np.ndarray, np.ndarray]:
+    """Steps of some members, none too long, and the fall of the cost that each promises."""
+    diagonal = np.maximum(scale, 1e-12 * scale.max(axis=1, keepdims=True))
+    damped = H + damping[:, None, None] * (diagonal[:, :, None] * np.eye(g.shape[1]))
+    step = -np.linalg.solve(damped, g[..., None])[..., 0]
+    step *= np.minimum(1.0, LONGEST / np.maximum(np.abs(step).max(axis=1), 1e-300))[:, None]
+    bend = np.einsum("bi,bij,bj->b", step, H, step)
+    return step, -np.einsum("bi,bi->b", step, g) - 0.5 * bend
 
 
 def _in_coordinates(found: Normal, layout: Layout, z, free) -> Normal:

@@ -172,25 +172,15 @@ def covariance(
     # Directions by parts of the ranges; those that are not known carry no finite error.
     basis = vectors[:, known]
     inverse = (basis / values[known]) @ basis.T * np.outer(ranges, ranges)
-    counted: list[int] = []
-    degrees, orders = np.full(size, np.inf), ()
-    prior = layout.prior_terms(fit.vector)[2]
+    degrees, orders, counted = np.full(size, np.inf), (), ()
     if method == "gauss-newton" and isinstance(objective.loss, Squares):
         matrix = inverse
     elif method == "autoregressive":
+        prior = layout.prior_terms(fit.vector)[2]
         found = autoregressive_covariance(list(residual_series(fit)), inverse, prior)
         matrix, degrees, orders = found
     else:
-        middle = np.zeros((size, size))
-        samples = 0
-        for series in residual_series(fit):
-            rows = series.scores(size)
-            chosen = bandwidth(rows * ranges) if lags is None else lags
-            counted.append(0 if method == "gauss-newton" else min(chosen, rows.shape[0] - 1))
-            middle += long_run_covariance(rows, counted[-1])
-            samples += int(np.count_nonzero(series.used.any(axis=1)))
-        middle += np.diag(prior)
-        matrix = inverse @ middle @ inverse * (samples / max(samples - size, 1))
+        matrix, counted = _by_scores(fit, method, lags, inverse, ranges)
     lost = np.any(np.abs(vectors[:, ~known]) > 0.05, axis=1)
     matrix[lost, lost] = np.inf
     directions = [
@@ -206,7 +196,24 @@ def covariance(
         layout.log,
         layout.bounds,
         tuple(directions),
-        tuple(counted),
+        counted,
         degrees,
         orders,
     )
+
+
+def _by_scores(
+    fit: Estimate, method: str, lags: int | None, inverse: np.ndarray, ranges: np.ndarray
+) -> tuple[np.ndarray, tuple[int, ...]]:
+    """The covariance by that of the scores, and the lags that were counted."""
+    layout, counted, samples = fit.objective.layout, [], 0
+    size = layout.size
+    middle = np.zeros((size, size))
+    for series in residual_series(fit):
+        rows = series.scores(size)
+        chosen = bandwidth(rows * ranges) if lags is None else lags
+        counted.append(0 if method == "gauss-newton" else min(chosen, rows.shape[0] - 1))
+        middle += long_run_covariance(rows, counted[-1])
+        samples += int(np.count_nonzero(series.used.any(axis=1)))
+    middle += np.diag(layout.prior_terms(fit.vector)[2])
+    return inverse @ middle @ inverse * (samples / max(samples - size, 1)), tuple(counted)

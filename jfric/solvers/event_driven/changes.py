@@ -22,7 +22,7 @@ from jfric.numerics.loops import once, where_any
 from jfric.results.status import Flag, Status
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step
-from jfric.solvers.event_driven.impacts import ImpactLimits, impact, no_impact
+from jfric.solvers.event_driven.impacts import Impact, ImpactLimits, impact, no_impact
 from jfric.solvers.event_driven.in_mode import InMode
 from jfric.solvers.event_driven.inputs import Given
 from jfric.solvers.event_driven.mode_equations import ModeEquations
@@ -274,6 +274,13 @@ def after_impact(
         impacted=jnp.where(hits, state.impacted | jump.impacted, found.impacted),
         due=jnp.where(hits & jump.impacted, due, found.due),
     )
+    return found, _judged_impact(hits, jump, limits, verdict)
+
+
+def _judged_impact(
+    hits: Bool[Array, ""], jump: Impact, limits: ImpactLimits, verdict: Verdict
+) -> Verdict:
+    """Status and flags by what an impact has found, and the energy that it gained."""
     verdict = verdict.flagged(Flag.ZENO, hits & jump.zeno)
     verdict = verdict.flagged(Flag.SIMULTANEOUS, hits & jump.shared)
     verdict = verdict.flagged(Flag.ONE_SIDED, hits & jump.unannounced)
@@ -283,6 +290,4 @@ def after_impact(
     else:
         verdict = verdict.ended(Status.IMPACT_ENERGY, gains)
     gained = verdict.energy_gained + jnp.where(gains, jump.gained, 0.0)
-    return found, verdict._replace(energy_gained=gained).ended(
-        Status.INCONSISTENT, hits & ~jump.solved
-    )
+    return verdict._replace(energy_gained=gained).ended(Status.INCONSISTENT, hits & ~jump.solved)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from typing import ClassVar
 
 import equinox as eqx
@@ -85,6 +86,35 @@ class RungeKuttaFlow(eqx.Module):
             piece = piece.beginning(without_friction(prepared, state))
         return 0.5 * natural_step(prepared, piece.linearised())
 
+    def _stages(
+        self, piece: SmoothPiece, quiet: SmoothPiece, h, guess: Callable | None, unbalanced
+    ):
+        """The motion on a step, and, for derivatives, a small change of its start with what becomes
+        of it; ``quiet``: the piece without derivatives."""
+        prepared, state = piece.prepared, piece.state
+        if guess is not None:
+            parts = unbalanced
+            if prepared.mechanics.planes:
+                # Slow sliding turns by rounding errors, and accelerations with it.
+                parts = unbalanced * (TURNED / GOOD) * roundings_of_direction(quiet)
+            found = collocation(piece.acceleration, state.q, state.v, h, guess, parts)
+            if not self.derivatives:
+                return found, None, None
+            assert state.change is not None
+            start, still = jax.lax.stop_gradient(((state.q, state.v, h), found))
+            change = jax.lax.stop_gradient(state.change)
+            return found, change, collocated_change(quiet.acceleration, *start, still, change)
+        if self.derivatives:
+            change = generic_change(prepared.inertia_scale, jax.lax.stop_gradient(h))
+            found, moved = _with_change(self.method, piece, quiet, h, change)
+            return found, change, moved
+
+        def field(s, y):
+            q, v = jnp.split(y, 2)
+            return jnp.concatenate([v, piece.acceleration(s, q, v)])
+
+        return stages(self.method, field, jnp.concatenate([state.q, state.v]), h), None, None
+
     def first_event(
         self, prepared, state, step, signs, natural, on, refine=None, degree: int = 0, breaks=None
     ) -> Found:
@@ -99,7 +129,7 @@ class RungeKuttaFlow(eqx.Module):
     def step(self, prepared, equations, g: Given, state, h, force) -> Step:
         """Polynomials on ``[t, t + h]``, and whether the error is acceptable."""
         piece = _piece(prepared, equations, g, state, force)
-        quiet, change, moved = piece.frozen(), None, None
+        quiet = piece.frozen()
         beginning, rests, pivot, guess = piece, None, None, None
         if prepared.mechanics.planes:
             # Stiff towards the end of sliding, and not defined where it begins.
@@ -112,26 +142,7 @@ class RungeKuttaFlow(eqx.Module):
         leading, scales, relative, unbalanced = _start(
             beginning, h, quiet if beginning is piece else None
         )
-        if guess is not None:
-            parts = unbalanced
-            if prepared.mechanics.planes:
-                # Slow sliding turns by rounding errors, and accelerations with it.
-                parts = unbalanced * (TURNED / GOOD) * roundings_of_direction(quiet)
-            found = collocation(piece.acceleration, state.q, state.v, h, guess, parts)
-            if self.derivatives:
-                start, still = jax.lax.stop_gradient(((state.q, state.v, h), found))
-                change = jax.lax.stop_gradient(state.change)
-                moved = collocated_change(quiet.acceleration, *start, still, change)
-        elif self.derivatives:
-            change = generic_change(prepared.inertia_scale, jax.lax.stop_gradient(h))
-            found, moved = _with_change(self.method, piece, quiet, h, change)
-        else:
-
-            def field(s, y):
-                q, v = jnp.split(y, 2)
-                return jnp.concatenate([v, piece.acceleration(s, q, v)])
-
-            found = stages(self.method, field, jnp.concatenate([state.q, state.v]), h)
+        found, change, moved = self._stages(piece, quiet, h, guess, unbalanced)
         rtol = smallest_tolerance(self, state.q.dtype)
         ratio, bound = _error(rtol, quiet, *jax.lax.stop_gradient((found, h)), unbalanced)
         if moved is not None and change is not None:

@@ -66,28 +66,9 @@ def increment(mechanics: Mechanics, state: State, target: Target) -> Increment:
     unbalanced = given.f - internal - spring_base + held
     dz = given.z - state.z
     normal_force = jnp.concatenate([given.normal, state.lambda_n])
-    stick, is_open = mode == Mode.STICK, mode == Mode.OPEN
+    stick, opened = mode == Mode.STICK, (mode == Mode.OPEN)[nf:]
     ratio = sliding_ratio(mechanics, mode)
-
-    eye_t, eye_n = jnp.eye(nt, dtype=K.dtype), jnp.eye(nt - nf, dtype=K.dtype)
-    # Friction of a sliding unilateral contact follows its normal force.
-    coupling = jnp.concatenate([jnp.zeros((nf, nt - nf), K.dtype), eye_n * ratio[nf:, None]])
-    opened = is_open[nf:]
-    A = jnp.block(
-        [
-            [K, -W_T.T, -W_N.T],
-            [
-                jnp.where(stick[:, None], W_T, 0.0),
-                jnp.where(stick[:, None], 0.0, eye_t),
-                jnp.where(stick[:, None], 0.0, -coupling),
-            ],
-            [
-                jnp.where(opened[:, None], 0.0, W_N),
-                jnp.zeros((nt - nf, nt), K.dtype),
-                jnp.where(opened[:, None], eye_n, 0.0),
-            ],
-        ]
-    )
+    A = _matrix(mechanics, K, stick, opened, ratio)
     gap = mechanics.gap0 + W_N @ state.q + mechanics.W_N_base @ given.z
     prescribed = target.travel - mechanics.W_T_base @ dz
     b = jnp.concatenate(
@@ -117,6 +98,29 @@ def increment(mechanics: Mechanics, state: State, target: Target) -> Increment:
         free=jnp.sum(null[:n] ** 2) > NO_MOTION,
         redundant=jnp.sum(null[n:] ** 2) > NO_MOTION,
         unstable=det < 0,
+    )
+
+
+def _matrix(mechanics: Mechanics, K, stick, opened, ratio):
+    """Coefficients of the increments of positions and reactions in the modes."""
+    nt, nf, W_T, W_N = mechanics.n_contacts, mechanics.n_friction, mechanics.W_T, mechanics.W_N
+    eye_t, eye_n = jnp.eye(nt, dtype=K.dtype), jnp.eye(nt - nf, dtype=K.dtype)
+    # Friction of a sliding unilateral contact follows its normal force.
+    coupling = jnp.concatenate([jnp.zeros((nf, nt - nf), K.dtype), eye_n * ratio[nf:, None]])
+    return jnp.block(
+        [
+            [K, -W_T.T, -W_N.T],
+            [
+                jnp.where(stick[:, None], W_T, 0.0),
+                jnp.where(stick[:, None], 0.0, eye_t),
+                jnp.where(stick[:, None], 0.0, -coupling),
+            ],
+            [
+                jnp.where(opened[:, None], 0.0, W_N),
+                jnp.zeros((nt - nf, nt), K.dtype),
+                jnp.where(opened[:, None], eye_n, 0.0),
+            ],
+        ]
     )
 
 

@@ -59,20 +59,7 @@ def settled_on_sides(
         sign = sign.at[count + own].set(jnp.where(side, -1.0, 1.0))
 
         def one_sided(holds) -> ContactProblem:
-            p = problem(holds[place])
-            closed = kept[nf:] - nf
-            return ContactProblem(
-                D=p.D[np.ix_(rows, rows)] * sign[:, None] * sign[None, :],
-                gamma=p.gamma[rows] * sign,
-                decided=p.decided[kept],
-                touching=p.touching[closed],
-                sliding=p.sliding[kept],
-                mu_positive=p.mu_positive[closed],
-                mu_negative=p.mu_negative[closed],
-                cap_positive=p.cap_positive[kept],
-                cap_negative=p.cap_negative[kept],
-                planes=tuple((int(place[i]), int(place[j])) for i, j in p.planes),
-            )
+            return _part_of(problem(holds[place]), kept, rows, sign, place)
 
         solved, direction = settled(prepared, one_sided, mode_kept, before[kept], parts[rows])
         return solved, direction, sign
@@ -103,6 +90,25 @@ def settled_on_sides(
     )
     touching = problem(jnp.zeros((nt,), bool)).touching & carries
     return OnSides(full, jnp.concatenate([direction[place], direction[normal]]), touching, cycles)
+
+
+def _part_of(
+    p: ContactProblem, kept: np.ndarray, rows: np.ndarray, sign: Float[Array, " k"], place
+) -> ContactProblem:
+    """The problem of the contacts that are kept, normals turned to the side that carries."""
+    closed = kept[p.nf :] - p.nf
+    return ContactProblem(
+        D=p.D[np.ix_(rows, rows)] * sign[:, None] * sign[None, :],
+        gamma=p.gamma[rows] * sign,
+        decided=p.decided[kept],
+        touching=p.touching[closed],
+        sliding=p.sliding[kept],
+        mu_positive=p.mu_positive[closed],
+        mu_negative=p.mu_negative[closed],
+        cap_positive=p.cap_positive[kept],
+        cap_negative=p.cap_negative[kept],
+        planes=tuple((int(place[i]), int(place[j])) for i, j in p.planes),
+    )
 
 
 def _partners(nt: int, nf: int, pairs: np.ndarray) -> np.ndarray:
