@@ -13,6 +13,7 @@ import functools
 import inspect
 import re
 import sys
+import types
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,19 +36,30 @@ _OF_THE_MACHINE = re.compile(
 )
 _OF_THE_PLACE = re.compile(r"/\S+|\d[\d.]* ?(?:s|ms|min)\b")
 _NUMBER = re.compile(r"[-+\u2212]?\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?")
-_found: list[tuple[str, Any]] | None = None
+
+
+class Kept:
+    """Answers of the test that runs; None between tests."""
+
+    found: list[tuple[str, Any]] | None = None
+
+    def add(self, name: str, answer: Any) -> None:
+        """Keep an answer of a function called ``name``."""
+        if self.found is not None and len(self.found) < ANSWERS:
+            self.found.append((name, answer))
+
+
+_kept = Kept()
 
 
 def begin() -> None:
     """Answers from now on belong to a new test."""
-    global _found
-    _found = []
+    _kept.found = []
 
 
 def end() -> list[list]:
     """The answers since ``begin``, described; none are kept from now on."""
-    global _found
-    found, _found = _found or [], None
+    found, _kept.found = _kept.found or [], None
     return [[name, *described(value)] for name, value in found]
 
 
@@ -71,8 +83,7 @@ def watch() -> None:
 
     def invoked(*args, **options):
         result = invoke(*args, **options)
-        if _found is not None:
-            _found.append(("command", f"{result.exit_code}\n{result.output}"))
+        _kept.add("command", f"{result.exit_code}\n{result.output}")
         return result
 
     CliRunner.invoke = invoked
@@ -96,14 +107,17 @@ def watched(value: Any) -> Any:
     if not value.__module__.startswith("jfric.") or inspect.isgeneratorfunction(value):
         return value
 
-    @functools.wraps(value)
+    kept = _kept
+
     def answered(*args, **options):
         result = value(*args, **options)
-        if _found is not None and len(_found) < ANSWERS:
-            _found.append((value.__name__, result))
+        kept.add(value.__name__, result)
         return result
 
-    return answered
+    # A function of the same module: warnings name the line outside of the package that calls it.
+    code, closure = answered.__code__, answered.__closure__
+    inside = types.FunctionType(code, value.__globals__, value.__name__, None, closure)
+    return functools.wraps(value)(inside)
 
 
 def judged(test: str, found: list[list], approve: str | None) -> str:

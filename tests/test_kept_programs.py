@@ -34,6 +34,16 @@ def _problem(mu=0.3, potential="x^2", k=40.0):
     )
 
 
+def test_a_function_with_options_of_the_compiler_is_a_part_of_another_program():
+    def square(x):
+        return x**2
+
+    kept = Kept(square, options=lambda: {"xla_backend_optimization_level": 0})
+    assert jax.jit(lambda x: kept(x) + kept(jnp.asarray(2.0)))(3.0) == 13.0
+    assert jax.grad(kept)(3.0) == 6.0
+    assert kept(3.0) == 9.0
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """An empty folder of programs; a list of those that are traced."""

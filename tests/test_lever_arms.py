@@ -12,15 +12,18 @@ from jfric.results.signals import find_signal
 from jfric.system.naming import path_dimension
 
 ARM = """
-dofs = {theta = "rotation"}
+dofs = {theta = "rotation", x = "translation"}
 [time]
 end = "1 s"
-[mass]
+[mass.arm]
 dof = "theta"
 m = "0.5 kg*m^2"
+[mass.slide]
+dof = "x"
+m = "1 kg"
 [contact]
 normal = {theta = "0.5 m"}
-tangent = {theta = "200 mm"}
+tangent = {theta = "200 mm", x = 1}
 mu = 0.3
 gap = "2 mm"
 belt = "0.1 m/s"

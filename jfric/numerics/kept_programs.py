@@ -81,12 +81,19 @@ class Kept:
         """The function without kept programs."""
         return eqx.filter_jit(self.function, **self._options)  # pyright: ignore
 
+    @functools.cached_property
+    def inside(self) -> Any:
+        """The function as a part of another program, which alone may have options."""
+        return eqx.filter_jit(self.function)
+
     @property
     def _options(self) -> dict[str, Any]:
         options = self.options()
         return {"compiler_options": dict(options)} if options else {}
 
     def __call__(self, *arguments: Any) -> Any:
+        if is_traced(arguments):
+            return self.inside(*arguments)
         call = self._kept(arguments)
         return self.plain(*arguments) if call is None else call()
 
@@ -100,7 +107,7 @@ class Kept:
     def _kept(self, arguments: tuple) -> Callable[[], Any] | None:
         """The call by a kept program; None where there cannot be one."""
         folder = compilation_folder()
-        if folder is None or _is_debugged() or is_traced(arguments):
+        if folder is None or _is_debugged():
             return None
         leaves, tree = jax.tree.flatten(arguments)
         arrays = [jnp.asarray(x) for x in leaves if _is_array(x)]
@@ -170,7 +177,8 @@ def forget_programs() -> None:
     No other thread may trace meanwhile.
     """
     for kept in _every:
-        kept.__dict__.pop("plain", None)
+        for name in ("plain", "inside"):
+            kept.__dict__.pop(name, None)
         kept._programs.clear()
         kept._locks.clear()
     jax.clear_caches()
