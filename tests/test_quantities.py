@@ -346,3 +346,80 @@ def test_times_of_a_sweep_over_the_end():
     assert np.isfinite(float(table["u(1.5)"][1]))
     with pytest.raises(jfric.ProblemError, match=r"found 1\.5 s, after the end at 1 s"):
         jfric.sweep(problem, {"friction.mu": [0.1, 0.2]}, "u(1.5)")
+
+
+#: Parts of ``x = cos t`` up to 8 s, with the values that they must have.
+PARTS = {
+    "mean.x after 5 s": (np.sin(8) - np.sin(5)) / 3,
+    "integral.x between 1 s and 3 s": np.sin(3) - np.sin(1),
+    "max.x between 1 s and 3 s": np.cos(1),
+    "min.x before 2 s": np.cos(2),
+    "min.v.x between 1 s and 2 s": -1.0,
+    "rms.x before 3000 ms": np.sqrt((3 + np.sin(6) / 2) / 6),
+    "amplitude.x after 4 s": (1 - np.cos(4)) / 2,
+    "amplitude.x": 1.0,
+}
+SOLVERS = [
+    (jfric.EventDriven(), 1e-12),
+    (jfric.EventDriven(flow="runge-kutta"), 1e-7),
+    (jfric.MoreauJean(dt=1e-3), 3e-3),
+]
+
+
+@pytest.mark.parametrize(("solver", "error"), SOLVERS)
+def test_parts_of_a_trajectory_are_observed(solver, error):
+    elements = {"mass": jfric.Mass("x", 1.0), "spring": jfric.Spring("x", 1.0)}
+    start = {"x": jfric.InitialState(1.0)}
+    problem = jfric.Problem(["x"], elements, initial=start, time=8.0)
+    found = jfric.observe(problem, [*PARTS], solver)
+    assert found.status == jfric.Status.OK
+    for name, value in PARTS.items():
+        np.testing.assert_allclose(found.values[name], value, atol=error, err_msg=name)
+
+
+@pytest.mark.parametrize("solver", [jfric.EventDriven(), jfric.MoreauJean(dt=1e-4)])
+def test_parts_between_events_are_observed(solver):
+    """A ball from 1 m that keeps half of its speed: the next flights reach 1/4 m and 1/16 m."""
+
+    def reaches(e, names):
+        elements = {
+            "mass": jfric.Mass("z", 1.0),
+            "load": jfric.Load("z", -10.0),
+            "contact": jfric.Contact("z", e=e),
+        }
+        start = {"z": jfric.InitialState(1.0)}
+        ball = jfric.Problem(["z"], elements, initial=start, time=1.2)
+        return jfric.observe(ball, names, solver).values
+
+    expected = {
+        "max.z between event_time(1) and event_time(2)": 0.25,
+        "max.z after event_time(2)": 0.0625,
+        "impact_count before 1 s": 2.0,
+        "min.z between 0.2 s and event_time(1)": 0.0,
+    }
+    rough = solver.label != "event-driven"
+    found = reaches(0.5, [*expected, "max.z after event_time(9)"])
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, atol=1e-3 if rough else 1e-13, err_msg=name)
+    assert np.isnan(found["max.z after event_time(9)"])
+    if not rough:
+        name = "max.z after event_time(2)"
+        slope = jax.grad(lambda e: reaches(e, [name])[name])(0.5)  # e^4
+        np.testing.assert_allclose(slope, 4 * 0.5**3, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("final.u after 3 s", "final is not taken over a part"),
+        ("mean.u after 5 s", r"mean.u after 5.0 s: found 5 s, after the end at 4 s"),
+        ("mean.u between 2 s and 1 s", "times must be a list that increases"),
+        ("mean.u between 1 s", "write 'after 15 s'"),
+        ("mean.u before event_count", "a part begins or ends at a time"),
+        ("max.u after event_time.none(1)", "no event 'none'"),
+    ],
+)
+def test_a_part_that_is_none_is_refused(name, sentence):
+    problem = load_config(shipped("ve0116")).problem
+    with pytest.raises(jfric.ProblemError, match=sentence):
+        jfric.observe(problem, [name])

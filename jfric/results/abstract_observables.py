@@ -43,6 +43,7 @@ class Observable(abc.ABC):
         ...     seen.Final(position),
         ...     seen.Maximum(position),
         ...     seen.Minimum(position),
+        ...     seen.Amplitude(position),
         ...     seen.Mean(position),
         ...     seen.RootMeanSquare(position),
         ...     seen.Integral(position, unit="m s"),
@@ -53,6 +54,7 @@ class Observable(abc.ABC):
         >>> found = jfric.observe(problem, wanted).values
         >>> for name, x in found.items():
         ...     print(name, (np.asarray(x).round(6) + 0.0).tolist())
+        amplitude 0.28
         dissipated 224.0
         final 0.32
         integral 1.208914

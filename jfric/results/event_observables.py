@@ -56,6 +56,12 @@ class EventTime(Observable):
     def start(self, problem, mechanics, dtype):
         return jnp.full((), jnp.nan, dtype)
 
+    def reached(self, piece: Piece):
+        """Whether the event was logged before this piece, or at its start."""
+        if self.own is not None and piece.own is not None:
+            return piece.own[1][self.own] >= self.number
+        return piece.events_before + piece.events >= self.number
+
     def update(self, carry, piece):
         here = _is_event(piece, self.number)
         if self.own is not None and piece.own is not None:

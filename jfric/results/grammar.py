@@ -5,6 +5,7 @@ Names are read in :mod:`jfric.results.quantity`, whose grammar checks of a file 
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,10 +16,12 @@ from jax.core import Tracer
 from jfric.errors import ProblemError
 from jfric.results.abstract_observables import Observable, renamed
 from jfric.results.observables import (
+    Amplitude,
     AtEvent,
     AtTimes,
     BeforeEvent,
     Dissipated,
+    During,
     EventCount,
     EventTime,
     Final,
@@ -43,6 +46,7 @@ REDUCTIONS: dict[str, Callable[..., Observable]] = {
     "max": Maximum,
     "mean": Mean,
     "rms": RootMeanSquare,
+    "amplitude": Amplitude,
 }
 #: Names that stand alone.
 ALONE: dict[str, Callable[[], Observable]] = {
@@ -120,6 +124,14 @@ def observable(problem: Problem, quantity: Quantity, times=None, end=None) -> Ob
     """The observable of a trajectory that ``quantity``, its name in full, stands for."""
     kind, name, argument = quantity.kind, quantity.name, quantity.argument
     label = str(quantity)
+    if quantity.window is not None:
+        whole = observable(problem, dataclasses.replace(quantity, window=None), times, end)
+        first, last = quantity.window.start, quantity.window.end
+        bounds = [observable(problem, x) if isinstance(x, Quantity) else x for x in (first, last)]
+        given = [x for x in bounds if isinstance(x, float)]
+        if given:
+            _times(problem, given, label, end)
+        return During(whole, *bounds, name=label)
     if kind in ALONE:
         return renamed(ALONE[kind](), label)
     if kind == "event_time":

@@ -30,12 +30,15 @@ from jfric.results.event_observables import (
 from jfric.results.modes import Mode
 from jfric.results.pieces import Function, Piece, Point
 from jfric.results.signals import Signal
+from jfric.results.windows import During
 
 __all__ = [
+    "Amplitude",
     "AtEvent",
     "AtTimes",
     "BeforeEvent",
     "Dissipated",
+    "During",
     "EventCount",
     "EventTime",
     "Final",
@@ -108,6 +111,30 @@ class Minimum(Maximum):
 
     def finish(self, carry, q, v, duration):
         return -carry
+
+
+@dataclass(frozen=True)
+class Amplitude(Observable):
+    """Half of the way from the smallest to the largest value.
+
+    Example: see :class:`jfric.results.observables.Observable`.
+    """
+
+    function: Function
+    name: str = "amplitude"
+    unit: str = ""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.full((2,), -jnp.inf, dtype)
+
+    def update(self, carry, piece):
+        def sides(x):
+            return jnp.stack([self.function(x), -self.function(x)])
+
+        return jnp.maximum(carry, piece.maxima(sides))
+
+    def finish(self, carry, q, v, duration):
+        return 0.5 * jnp.sum(carry)
 
 
 @dataclass(frozen=True)

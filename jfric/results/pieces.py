@@ -13,9 +13,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.numerics.polynomials import horner, horner_with_slope
+from jfric.numerics.polynomials import horner, horner_with_slope, powers
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 
@@ -129,6 +130,20 @@ class Piece(NamedTuple):
         q = after.q if self.q_before is None else self.q_before
         return after._replace(q=q, v=self.v_before, **unknown)
 
+    def between(self, start, end) -> Piece:
+        """The part between two times [s]; events at its start only where it begins there."""
+        first = jnp.clip(start, self.t, self.end)
+        last = jnp.clip(end, first, self.end)
+        length = jnp.where(self.h > 0, self.h, 1.0)
+        s, part = (first - self.t) / length, (last - first) / length
+        part = jnp.where(self.h > 0, part, 1.0)
+        names = [x for x in _CURVES if getattr(self, x) is not None]
+        curves = {x: _part_of(getattr(self, x), s, part) for x in names}
+        inside = (self.t >= start) & (self.t < end)
+        counts = {x: jnp.where(inside, getattr(self, x), 0) for x in ("events", "impacts")}
+        slip = None if self.slip is None else self.slip * part
+        return self._replace(t=first, end=last, h=last - first, slip=slip, **curves, **counts)
+
     def sample(self, function: Function, nodes: tuple[float, ...]) -> Float[Array, "m ..."]:
         """``function`` at fixed fractions of the piece."""
         s = jnp.asarray(nodes, self.q.dtype)
@@ -154,8 +169,7 @@ class Piece(NamedTuple):
         return jnp.maximum(jnp.max(values, axis=0), _interpolated(values, x))
 
     def _polynomials(self):
-        curves = (self.q, self.v, self.a, self.lambda_t, self.lambda_n)
-        return (*curves, *(x for x in (self.forces, self.z) if x is not None))
+        return [x for x in (getattr(self, name) for name in _CURVES) if x is not None]
 
     def _point(self, s, q, v, a, lambda_t, lambda_n, *others) -> Point:
         rest = list(others)
@@ -187,6 +201,20 @@ class Piece(NamedTuple):
         ends = (self.h > 0) & (t >= self.end - unit)
         before = jnp.maximum(self.t, self.end - unit)
         return jnp.where(ends, t + jax.lax.stop_gradient(before - t), t)
+
+
+#: Fields of a piece that are polynomials, in the order that a point takes them.
+_CURVES = ("q", "v", "a", "lambda_t", "lambda_n", "forces", "z")
+
+
+def _part_of(coefficients: Float[Array, "p n"], s, part) -> Float[Array, "p n"]:
+    """Coefficients in ``x`` of the polynomials at ``s + part x``."""
+    count = coefficients.shape[0]
+    row, column = np.indices((count, count))
+    order = np.maximum(column - row, 0)
+    chosen = np.where(column >= row, scipy.special.comb(column, row), 0.0)
+    shifted = powers(s, count)[order] * jnp.asarray(chosen, coefficients.dtype)
+    return powers(part, count)[:, None] * (shifted @ coefficients)
 
 
 @functools.cache

@@ -32,6 +32,7 @@ Kind = Literal[
     "max",
     "mean",
     "rms",
+    "amplitude",
     "integral",
     "impulse",
     "event",
@@ -98,7 +99,8 @@ class _Form(NamedTuple):
 
 
 _KINDS: dict[Kind, _Form] = {
-    **{kind: _Form("signal") for kind in ("final", "min", "max", "mean", "rms", "integral")},
+    **{kind: _Form("signal") for kind in ("final", "min", "max", "mean", "rms", "amplitude")},
+    "integral": _Form("signal"),
     "impulse": _Form("element", optional=True),
     "event": _Form("signal", "number"),
     "before_event": _Form("motion", "number"),
@@ -130,7 +132,8 @@ _SAME: dict[str, tuple[Kind, str]] = {
 }
 
 GRAMMAR = (
-    "S(1), final.S, min.S, max.S, mean.S, rms.S, integral.S, event.S(1), before_event.S(1), "
+    "S(1), final.S, min.S, max.S, mean.S, rms.S, amplitude.S, integral.S (also 'mean.S after 2 s', "
+    "'max.S between 1 s and event_time(4)'), event.S(1), before_event.S(1), "
     "event_time(1), event_time.EVENT(1), last_event_time, stop_time, event_count, impact_count, "
     "dissipated, stick_fraction, impulse.NAME with S one of u, v.u, a.u, lambda_t.NAME, "
     "lambda_n.NAME, slip.NAME, force.NAME, reaction.NAME; equilibrium_count, continuum_count, "
@@ -141,7 +144,32 @@ GRAMMAR = (
     "balance_fold(1); response.peak, response.peak_frequency"
 )
 
+#: Kinds that may be taken over a part of a trajectory.
+WINDOWED = (
+    *("min", "max", "mean", "rms", "amplitude", "integral", "impulse", "dissipated"),
+    *("stick_fraction", "event_count", "impact_count"),
+)
+_WINDOW = re.compile(r"(.+?)\s+(after|before|between)\s+(.+)")
 _TEXT = re.compile(r"\s*([^()\s]+?)\s*(?:\((.*)\))?\s*")
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of a trajectory: from one time [s] or event to another; None: from its start, or to
+    its end."""
+
+    start: float | Quantity | None = None
+    end: float | Quantity | None = None
+
+    def __str__(self) -> str:
+        start, end = (x if x is None else _bound_shown(x) for x in (self.start, self.end))
+        if start is None:
+            return f"before {end}"
+        return f"after {start}" if end is None else f"between {start} and {end}"
+
+
+def _bound_shown(bound: float | Quantity) -> str:
+    return str(bound) if isinstance(bound, Quantity) else f"{bound!r} s"
 
 
 @dataclass(frozen=True)
@@ -152,14 +180,18 @@ class Quantity:
     element, empty where the kind takes none; ``argument`` is the time [s] (a float), ``"t"`` for
     the times of a sweep, the number of the event or equilibrium (an int from 1), or None. Of
     equilibria, limits and special points the ``name`` is a degree of freedom,
-    ``lambda_t.CONTACT``, ``lambda_n.CONTACT`` or, but for equilibria, ``parameter``.
+    ``lambda_t.CONTACT``, ``lambda_n.CONTACT`` or, but for equilibria, ``parameter``. ``window``:
+    the part of the trajectory that it is taken from; None: all of it.
     """
 
     kind: Kind
     name: str = ""
     argument: float | int | str | None = None
+    window: Window | None = None
 
     def __str__(self) -> str:
+        if self.window is not None:
+            return f"{dataclasses.replace(self, window=None)} {self.window}"
         word = ".".join(part for part in (self.kind, self.name) if part and part != "at")
         if self.argument is None:
             return word
@@ -172,6 +204,9 @@ def parse_quantity(text: str, known: Iterable[str] = ()) -> Quantity:
     Raises :class:`jfric.ProblemError` for anything outside the grammar, with the nearest of the
     names ``known``.
     """
+    windowed = _WINDOW.fullmatch(text.strip())
+    if windowed is not None:
+        return _with_window(text, parse_quantity(windowed[1], known), windowed[2], windowed[3])
     match = _TEXT.fullmatch(text)
     if match is None:
         raise _error(text, known=known)
@@ -195,6 +230,29 @@ def parse_quantity(text: str, known: Iterable[str] = ()) -> Quantity:
     return Quantity(kind, prefix + name, number)  # type: ignore[arg-type]
 
 
+def _with_window(text: str, quantity: Quantity, word: str, bounds: str) -> Quantity:
+    """``quantity`` over the part that begins ``after``, ends ``before`` or lies ``between``."""
+    if quantity.kind not in WINDOWED or quantity.window is not None:
+        raise _error(text, f"{quantity.kind} is not taken over a part; {', '.join(WINDOWED)} are")
+    found = [_bound(text, part) for part in re.split(r"\s+and\s+", bounds)]
+    if len(found) != (2 if word == "between" else 1):
+        raise _error(text, "write 'after 15 s', 'before 3 s', 'between 1 s and event_time(4)'")
+    start = None if word == "before" else found[0]
+    end = found[-1] if word != "after" else None
+    return dataclasses.replace(quantity, window=Window(start, end))
+
+
+def _bound(text: str, bound: str) -> float | Quantity:
+    """A time [s], or the time of an event."""
+    if bound.startswith("event_time"):
+        found = parse_quantity(bound)
+        if found.kind == "event_time":
+            return found
+    elif bound[0] in "+-.0123456789":
+        return _time(text, bound)
+    raise _error(text, "a part begins or ends at a time such as 4 s or at event_time(1)")
+
+
 def _names_a_dof(form: _Form) -> bool:
     return form.names is not None and not form.optional
 
@@ -204,7 +262,11 @@ def resolve(quantity: Quantity, problem: Problem) -> Quantity:
 
     Raises :class:`jfric.ProblemError` for an unknown or ambiguous name.
     """
-    kind, name = quantity.kind, quantity.name
+    kind, name, window = quantity.kind, quantity.name, quantity.window
+    if window is not None:
+        for bound in (window.start, window.end):
+            if isinstance(bound, Quantity):
+                resolve(bound, problem)
     names = "signal" if kind == "at" else _KINDS[kind].names
     try:
         if names in ("signal", "motion"):

@@ -10,7 +10,9 @@ from jaxtyping import Array
 
 from jfric.results.abstract_observables import Observable, OfIntegral, OfMaximum
 from jfric.results.abstract_observables import integrals as added
+from jfric.results.observables import Amplitude
 from jfric.results.pieces import Piece
+from jfric.results.windows import During
 
 
 class Reductions:
@@ -26,7 +28,8 @@ class Reductions:
     @property
     def of_polynomials(self) -> bool:
         """Whether any is an extreme value or an integral over the polynomials of all pieces."""
-        return bool(self._maxima or self._integrals)
+        whole = any(isinstance(o, (Amplitude, During)) for o in self._others)
+        return bool(self._maxima or self._integrals) or whole
 
     def start(self, problem, mechanics, dtype) -> dict[str, Any]:
         """Values that are carried along, before the first piece."""

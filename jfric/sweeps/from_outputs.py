@@ -17,9 +17,11 @@ from jaxtyping import Array, Bool
 from jfric.results.abstract_observables import Observable, OfMaximum, is_of_motion
 from jfric.results.columns import forces_at_outputs
 from jfric.results.observables import (
+    Amplitude,
     AtEvent,
     AtTimes,
     BeforeEvent,
+    During,
     EventCount,
     EventTime,
     Final,
@@ -59,9 +61,10 @@ def run_with_outputs(
     problem = problem.resolved()
     mechanics = assemble(problem)
     end = problem.time.end if end is None else end
-    logged = [o for o in observables if isinstance(o, OF_EVENTS)]
-    extrema = [o for o in observables if isinstance(o, OfMaximum)]
-    along = [o for o in observables if not isinstance(o, (*OF_EVENTS, OfMaximum))]
+    logged = [o for o in observables if isinstance(_reduced_by(o), OF_EVENTS)]
+    extrema = [o for o in observables if is_extreme(o)]
+    grouped = {id(o) for o in (*logged, *extrema)}
+    along = [o for o in observables if id(o) not in grouped]
     ts = _times(problem, [*extrema, *along], end)
     solution = solver.solve(problem, ts, None, end)
     path = _path(solution, forces_at_outputs(problem, solution))
@@ -83,6 +86,22 @@ def run_with_outputs(
     status = jnp.where(full, int(Status.OK), solution.status)
     ok = status == int(Status.OK)
     return {o.name: jnp.where(ok, found[o.name], jnp.nan) for o in observables}, status, solution
+
+
+def needs_log(observable: Observable) -> bool:
+    """Whether it is one of changes of mode, or of a part that begins or ends with one."""
+    windowed = isinstance(observable, During) and observable.of_events
+    return windowed or isinstance(_reduced_by(observable), OF_EVENTS)
+
+
+def is_extreme(observable: Observable) -> bool:
+    """Whether it is an extreme value, which events may hold."""
+    return isinstance(_reduced_by(observable), (Amplitude, OfMaximum))
+
+
+def _reduced_by(observable: Observable) -> Observable:
+    """What reduces a trajectory, or the part of it that is observed."""
+    return observable.observed if isinstance(observable, During) else observable
 
 
 def _reduced(
@@ -107,7 +126,7 @@ def _times(problem: Problem, observables: Sequence[Observable], end):
         return None
     start, end = jnp.asarray(problem.time.start), jnp.asarray(end)
     ts = start + jnp.linspace(0.0, 1.0, OUTPUTS) * (end - start)
-    asked = [t for o in observables if isinstance(o, AtTimes) for t in o.times]
+    asked = [t for o in observables if isinstance(o, (AtTimes, During)) for t in o.times]
     # Times outside keep their place, and no value.
     extra = jnp.clip(jnp.asarray(sorted(set(asked)), ts.dtype), start, end)
     return jnp.sort(jnp.concatenate([ts, extra]))
@@ -126,6 +145,9 @@ def _path(solution: Solution, forces) -> _Pieces:
         return jnp.stack([y[:-1], jnp.diff(y, axis=0)], axis=1)
 
     none = jnp.zeros(h.shape, jnp.int32)
+    log = solution.events
+    happened = jnp.arange(log.time.shape[0]) < log.count
+    before = jnp.sum(happened & (log.time <= t[:-1, None]), axis=1, dtype=jnp.int32)
     fields = {
         "t": t[:-1],
         "end": t[1:],
@@ -137,7 +159,7 @@ def _path(solution: Solution, forces) -> _Pieces:
         "lambda_n": line(solution.lambda_n),
         "mode": solution.mode[1:],
         "segment": solution.segment[1:],
-        "events_before": none,
+        "events_before": before,
         "events": none,
         "impacts": none,
         "event_time": t[1:],

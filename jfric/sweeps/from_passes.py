@@ -10,7 +10,7 @@ from jaxtyping import Array, Int
 
 from jfric.numerics.loops import keep, run_passes
 from jfric.numerics.printing import printable
-from jfric.results.observables import AtTimes
+from jfric.results.observables import AtTimes, During
 from jfric.results.reductions import Reductions
 from jfric.results.status import Flag, Status
 from jfric.solvers.base import AbstractSolver, one_sided
@@ -55,7 +55,8 @@ def run_with_pieces(
     one = solver.one_pass(problem, prepared, state, none, target, force)
     reductions = Reductions(observables)
     seen = reductions.start(problem, mechanics, dtype)
-    times = jnp.asarray([t for o in observables if isinstance(o, AtTimes) for t in o.times], dtype)
+    sided = (AtTimes, During)
+    times = jnp.asarray([t for o in observables if isinstance(o, sided) for t in o.times], dtype)
     may_stop = reductions.enough(seen) is not None
 
     def stopped(s):

@@ -21,14 +21,14 @@ from jfric.numerics.compilation import platform
 from jfric.numerics.cores import MANY, cores, warn_idle_cores
 from jfric.numerics.limits import DEVICES, TRAJECTORIES, require_count, require_sizes
 from jfric.optional import import_xarray
-from jfric.results.abstract_observables import Observable, OfMaximum, own_run
+from jfric.results.abstract_observables import Observable, own_run
 from jfric.results.grammar import as_observables
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver, require_solver
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import warn_without_time
 from jfric.sweeps.design import Design, make_design
-from jfric.sweeps.from_outputs import OF_EVENTS
+from jfric.sweeps.from_outputs import is_extreme, needs_log
 from jfric.sweeps.progress import Progress
 from jfric.sweeps.runner import Job, Results, Runner
 from jfric.sweeps.store import ZarrTable, read_layout
@@ -267,12 +267,12 @@ def _identity(job: Job, design: Design, text: str, settings: dict[str, Any]) -> 
 def _without_derivatives(solver: AbstractSolver, observables: tuple) -> AbstractSolver:
     """The solver, keeping no more than the observables need."""
     require_solver(solver)
-    of_events = [o.name for o in observables if isinstance(o, OF_EVENTS)]
+    of_events = [o.name for o in observables if needs_log(o)]
     if of_events and not solver.logs_events:
         raise ProblemError(
             f"observe: found {of_events[0]!r}, but the solver {solver.label} has no changes of mode"
         )
-    logged = of_events or any(isinstance(o, OfMaximum) for o in observables)
+    logged = of_events or any(is_extreme(o) for o in observables)
     solver = solver.lean(events=bool(logged) and not solver.has_polynomials)
     # Plain numbers: a program is compiled for one solver.
     return jax.tree.map(lambda x: x.item() if hasattr(x, "item") else x, solver)
