@@ -6,6 +6,11 @@ import jfric
 from generators.rst import heading, table
 from jfric.system.features import FEATURES
 
+#: Features that the table must tell apart, although a message names the element and needs no more.
+WORDS = {
+    "sliders": "springs with sliders (jenkins, maxwell_slip, masing_spring, iwan)",
+    "states": "states (dahl, bouc_wen, lugre, rate_state, state)",
+}
 SOLVERS = (jfric.EventDriven, jfric.MoreauJean, jfric.Smoothed, jfric.QuasiStatic)
 
 
@@ -13,7 +18,10 @@ def page() -> str:
     """A row for each feature that not all solvers take."""
     solvers = {solver.name: solver.takes for solver in SOLVERS}
     rows = [
-        [feature.words, *("yes" if name in takes else "no" for takes in solvers.values())]
+        [
+            WORDS.get(name, feature.words),
+            *("yes" if name in takes else "no" for takes in solvers.values()),
+        ]
         for name, feature in FEATURES.items()
     ]
     return "\n".join(

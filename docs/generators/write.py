@@ -52,7 +52,9 @@ def _diagnostics() -> str:
             heading("Statuses, flags and errors", "="),
             "A trajectory that ends early does not disturb others: it carries a status.\n"
             "``solution.outcome()`` says it in words, ``solution.check()`` raises\n"
-            ":class:`jfric.SimulationError`. What was observed of it is not a number.\n",
+            ":class:`jfric.SimulationError`. What was observed of it is not a number.\n"
+            "Statuses of periodic motions, special points and dead ends of paths:\n"
+            ":doc:`/guide/settings`. What helps: :doc:`/guide/troubleshooting`.\n",
             heading("Statuses"),
             statuses.statuses(),
             heading("Flags"),
