@@ -164,7 +164,11 @@ def described(value: Any) -> list:
 
 def _leaves(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Numbers, arrays and texts of an answer, of its parts and of those of its own classes."""
-    for path, leaf in jax.tree_util.tree_leaves_with_path(value):
+    try:
+        leaves = jax.tree_util.tree_leaves_with_path(value)
+    except (TypeError, ValueError):  # a mapping whose keys have no order
+        return
+    for path, leaf in leaves:
         where = name + jax.tree_util.keystr(path)
         if _of_jfric(type(leaf)) and hasattr(leaf, "__dict__") and depth < 3:
             for field, part in vars(leaf).items():

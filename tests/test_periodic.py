@@ -384,3 +384,23 @@ def test_statuses_of_orbits():
     assert "max_events" in few.outcome()
     one = jfric.periodic_orbit(ball(), start=jnp.array([3.0, 0.0]), max_iterations=1)
     assert int(one.status) == jfric.OrbitStatus.NO_CONVERGENCE
+
+
+@pytest.mark.parametrize("section", ["x", "v.x"])
+def test_a_section_through_zero_closes_after_one_period(section):
+    """Van der Pol's oscillator with mu = 1: all of its states at the section are as they were."""
+
+    def damping(t, q, v, parameters):
+        return (1.0 - q**2) * v
+
+    elements = {"mass": jfric.Mass("x", 1.0), "spring": jfric.Spring("x", 1.0)}
+    problem = jfric.Problem(
+        ["x"],
+        elements | {"force_field": jfric.ForceField(damping)},
+        initial={"x": jfric.InitialState(0.5)},
+        time=60.0,
+    )
+    orbit = jfric.periodic_orbit(problem, section=section).check()
+    np.testing.assert_allclose(orbit.period, 6.663286859323, rtol=1e-9)
+    with pytest.raises(jfric.ProblemError, match="cycles: found 2, but no load is periodic"):
+        jfric.periodic_orbit(problem, section=section, cycles=2)

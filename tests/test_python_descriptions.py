@@ -276,3 +276,7 @@ def test_a_negative_mass_is_named(dofs, section, element):
 def test_a_force_field_is_a_function():
     with pytest.raises(jfric.ProblemError, match=r"^function: found dict, must be a function f\(t"):
         jfric.ForceField({"x": "-x"})  # pyright: ignore[reportArgumentType]
+    with pytest.raises(jfric.ProblemError, match=r"^function: found tuple, must be a function f\("):
+        jfric.ForceField(("x",), ("-x",))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(jfric.ProblemError, match=r"^parameters: found tuple, must be numbers by"):
+        jfric.ForceField(lambda t, q, v, p: -q, (1.0,))  # pyright: ignore[reportArgumentType]

@@ -32,7 +32,7 @@ PERIODIC = PathTable(
         "section": Key(Text(), "formula whose zero closes a cycle without periodic loads"),
         "cycles": Key(
             Whole(above=0, at_most=limits.STEPS),
-            "periods of the load, or returns to the section, in one orbit",
+            "periods of the load in one orbit; 1 without periodic loads",
         ),
         "segments": Key(
             Whole(above=0, at_most=256), "parts of the cycle that are solved side by side"

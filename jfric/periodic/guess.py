@@ -158,7 +158,7 @@ def _recurrence(shooting: Shooting, solution: Solution):
         label = element_label("event", SECTION)
         used = used & (log.contact == len(solution.names) + solution.event_names.index(label))
     a = jnp.argmax(used).astype(jnp.int32)
-    b, recurs = _as_before(codes, used, a, log.q, log.v)
+    b, recurs = _as_before(codes, used, a, log.q, log.v, solution)
     period = log.time[b] - log.time[a]
     if shooting.phase == "section":
         return recurs, log.time[a], period, phase
@@ -170,14 +170,17 @@ def _recurrence(shooting: Shooting, solution: Solution):
     return recurs, log.time[k + 1] - after, period, phase._replace(event=codes[k + 1], after=after)
 
 
-def _as_before(codes, used, a, q, v):
+def _as_before(codes, used, a, q, v, solution: Solution):
     """The first event behind ``a`` that is as ``a`` is, state included, else the most similar one;
-    and whether there is any."""
+    and whether there is any. States are compared by their sizes along the whole motion: at a
+    section one of them may be zero at all events."""
     index = jnp.arange(used.shape[0], dtype=jnp.int32)
     same = used & (index > a) & jnp.all(codes == codes[a][None, :], axis=1)
     states = jnp.where(used[:, None], jnp.concatenate([q, v], axis=1), 0.0)
     n = q.shape[1]
-    sizes = jnp.max(jnp.abs(states), axis=0)
+    along = jnp.concatenate([solution.q[:, :n], solution.v[:, :n]], axis=1)
+    every = jnp.concatenate([states, jnp.where(jnp.isfinite(along), along, 0.0)])
+    sizes = jnp.max(jnp.abs(every), axis=0)
     sizes = jnp.concatenate([_raised(sizes[:n]), _raised(sizes[n:])])
     off = jnp.max(jnp.abs(states - states[a][None, :]) / sizes[None, :], axis=1)
     close = same & (off <= RECURS)

@@ -279,6 +279,11 @@ def equations_of(problem, solver, period, start, transient, section, cycles, seg
         shooting = Shooting(solver, segments, kept, cycles, "", None, None)
         given = zero if period is None else cycles * jnp.asarray(period, float)
         return shooting, given, int(periods)
+    if cycles != 1:
+        raise ProblemError(
+            f"cycles: found {cycles}, but no load is periodic; the orbit closes where the motion "
+            "recurs, and with start and period after the period that is guessed"
+        )
     if start is not None and period is None:
         raise ProblemError(
             "period: not given; the start of an autonomous motion needs a guess of the period [s]"

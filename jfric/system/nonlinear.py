@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -88,6 +88,13 @@ class Drag(AbstractForce):
         return -w * self.c * jnp.abs(x_dot) * x_dot
 
 
+def _by_name(numbers: Any) -> Any:
+    """Numbers by name; anything else stays, to be refused."""
+    if not isinstance(numbers, Mapping):
+        return numbers
+    return {k: optional(v) for k, v in numbers.items()}
+
+
 class ForceField(AbstractForce):
     """Any smooth JAX function ``function(t, q, v, parameters)`` as a force; Python only.
 
@@ -101,15 +108,18 @@ class ForceField(AbstractForce):
     """
 
     function: Callable = eqx.field(static=True)
-    parameters: dict[str, Scalar] = eqx.field(
-        converter=lambda d: {k: optional(v) for k, v in d.items()}, default_factory=dict
-    )
+    parameters: dict[str, Scalar] = eqx.field(converter=_by_name, default_factory=dict)
 
     def __check_init__(self) -> None:
         if not callable(self.function):
             raise ProblemError(
                 f"function: found {type(self.function).__name__}, must be a function "
                 "f(t, q, v, parameters) that returns forces (n,); for texts take jfric.Lagrangian"
+            )
+        if not isinstance(self.parameters, Mapping):
+            raise ProblemError(
+                f"parameters: found {type(self.parameters).__name__}, must be numbers by name such "
+                "as {'a': 2.0}"
             )
 
     def force(self, axes, t, q, v):
