@@ -120,10 +120,10 @@ def prose(page: str) -> list[str]:
     """Paragraphs and entries of lists, without code, tables, headings and figures."""
     text = re.sub(r"\A---\n.*?^---\n", "", PAGES[page], flags=re.M | re.S)
     text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
-    lines = [line for line in text.splitlines() if not re.match(r" {4}|\||#|!\[", line)]
-    text = re.sub(r"^(?=- |\d+\. )", "\n", "\n".join(lines), flags=re.M)
+    text = re.sub(r"^(?:\||#|!\[).*$|(?<=\n\n)(?: {4}.*\n+)+", "\n", text, flags=re.M)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]+`", "code", text))
-    return [" ".join(part.split()) for part in re.split(r"\n\s*\n", text) if part.strip()]
+    entry = r"\n\s*\n|\n(?= *(?:- |\d+\. ))"
+    return [" ".join(part.split()) for part in re.split(entry, text) if part.strip()]
 
 
 def sentences(page: str) -> list[str]:
