@@ -24,6 +24,13 @@ FILES = [
 PAGES = {str(p.relative_to(ROOT)): p.read_text("utf-8") for p in FILES}
 #: ``print(...)  # what it prints``
 PRINTED = re.compile(r"^ *print\(.*\)  # (.+)$", re.MULTILINE)
+LONGEST_SENTENCE = 40
+LONGEST_HOW_TO = 900
+#: Pages of results, which are read by their tables.
+PAGES_OF_RESULTS = {
+    f"docs/guide/{name}.md"
+    for name in ("benchmarks", "fit_checks", "law_comparisons", "published_values", "steady_checks")
+}
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -105,3 +112,32 @@ def test_links_lead_somewhere(page):
 
 def test_the_readme_is_short():
     assert len(PAGES["README.md"].splitlines()) <= 120
+
+
+def prose(page: str) -> list[str]:
+    """Paragraphs and entries of lists, without code, tables, headings and figures."""
+    text = re.sub(r"\A---\n.*?^---\n", "", PAGES[page], flags=re.M | re.S)
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    text = re.sub(r"^(?:\||#|!\[).*$|(?<=\n\n)(?: {4}.*\n+)+", "\n", text, flags=re.M)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]+`", "code", text))
+    entry = r"\n\s*\n|\n(?= *(?:- |\d+\. ))"
+    return [" ".join(part.split()) for part in re.split(entry, text) if part.strip()]
+
+
+def sentences(page: str) -> list[str]:
+    return [s for part in prose(page) for s in re.split(r"(?<=[.?!])[\"*)]*\s+", part)]
+
+
+def is_how_to(page: str) -> bool:
+    folders = ("docs/guide/", "docs/howto/", "docs/notebooks/")
+    return page.startswith(folders)
+
+
+@pytest.mark.parametrize("page", list(filter(is_how_to, PAGES)))
+def test_sentences_are_short(page):
+    assert not [s for s in sentences(page) if len(s.split()) > LONGEST_SENTENCE]
+
+
+@pytest.mark.parametrize("page", sorted(set(filter(is_how_to, PAGES)) - PAGES_OF_RESULTS))
+def test_pages_that_say_how_are_short(page):
+    assert len(" ".join(prose(page)).split()) <= LONGEST_HOW_TO
