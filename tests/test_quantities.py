@@ -408,6 +408,49 @@ def test_parts_between_events_are_observed(solver):
         np.testing.assert_allclose(slope, 4 * 0.5**3, rtol=1e-12)
 
 
+OUTCOME = """
+[[check]]
+quantity = "derivative(u(1)/mass.m)"
+expected = 0.15058433946987837
+tolerance = 1e-12
+[[check]]
+quantity = "derivative(max.u before 2 s/spring.k)"
+expected = -0.5
+tolerance = 1e-12
+[[check]]
+quantity = "status"
+expected = "ok"
+tolerance = 0
+[[check]]
+quantity = "flag.grazing"
+expected = 0
+tolerance = 0
+"""
+
+
+def test_outcomes_and_derivatives_are_checked(tmp_path):
+    """u = sqrt(m) sin(t/sqrt(m)) with k = 1, and its largest value v/sqrt(k)."""
+    file = tmp_path / "swing.toml"
+    file.write_text(SWING + OUTCOME)
+    call = CliRunner().invoke
+    arguments = ["run", str(file), "--out", str(tmp_path), "--json"]
+    done = call(app, [*arguments, "--derivative", "u(1)/mass.m"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["derivatives"]
+    exact = 0.5 * (np.sin(1.0) - np.cos(1.0))
+    np.testing.assert_allclose(found["derivative(u(1.0)/mass.m)"], exact, rtol=1e-12)
+    assert exact == pytest.approx(0.15058433946987837)
+    for slope, said in (
+        ("final.u", "expected OBSERVABLE/PATH"),
+        ("final.u/spring.c", "no parameter 'spring.c'"),
+        ("status/spring.k", "status has no derivative here"),
+    ):
+        done = call(app, [*arguments[:4], "--derivative", slope])
+        assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+    file.write_text(SWING + OUTCOME.replace('"ok"', '"okay"'))
+    assert "found 'okay'" in call(app, ["show", str(file)]).stderr
+
+
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [

@@ -42,6 +42,12 @@ class RunSettings:
     animate: Path | None = setting(
         None, "Also write an animation of the bodies.", "--animate", metavar="GIF"
     )
+    derivative: list[str] | None = setting(
+        None,
+        "Also compute a derivative: OBSERVABLE/PATH, such as final.x/friction.mu. Repeatable.",
+        metavar="OF/BY",
+        paths=True,
+    )
     json_: options.Json = False
 
 
@@ -58,7 +64,7 @@ def run(given: RunSettings) -> bool:
     from jfric.files.config import time_span
     from jfric.files.output import require_format
     from jfric.files.solver_choice import choose_solver, resolved
-    from jfric.verification.evaluate import needed_times
+    from jfric.verification.evaluate import derivative, needed_times
     from jfric.verification.periodic_checks import is_periodic
 
     started = time.perf_counter()
@@ -83,9 +89,10 @@ def run(given: RunSettings) -> bool:
     motion = tuple(check for check in chosen.checks if not is_periodic(check))
     steady = len(chosen.checks) - len(motion)
     chosen = dataclasses.replace(chosen, checks=motion)
+    slopes = [derivative(chosen.problem, text) for text in given.derivative or []]
     with status(given.config.stem) as announce:
         # What checks expect holds for the numbers of the file.
-        outcome = run_config(chosen, built, announce, judged=not given.set_)
+        outcome = run_config(chosen, built, announce, judged=not given.set_, further=slopes)
     content, files = _write(given, chosen, outcome, settings, started)
     answer(content | {"files": files})
     _print(chosen, outcome, settings)
@@ -138,6 +145,7 @@ def _write(
         config=dump(config),
         solver=settings,
         checks=[check.as_dict() for check in outcome.checks],
+        derivatives=outcome.further,
         wall_time={"compile": outcome.compile_seconds, "run": outcome.run_seconds, "total": wall},
     )
     table = columns(config.problem, solution, rows)
@@ -179,6 +187,9 @@ def _print(config: Config, outcome: Outcome, settings: dict[str, Any]) -> None:
         tell(contacts_shown(problem, solution))
     if solution.event_names:
         tell(own_events_shown(solution))
+    for name, value in outcome.further.items():
+        sided = "" if bool(solution.differentiable) else "; one-sided, see the flags"
+        tell(f"{name} = {value:.10g} (SI units{sided})")
     impacts = int(solution.events.impact[: int(solution.events.count)].sum())
     solver = ", ".join(str(v) for k, v in settings.items() if k in ("name", "flow"))
     tell(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.files.config import time_span
 from jfric.results.solution import reached
-from jfric.verification.evaluate import Trajectory
+from jfric.verification.evaluate import Trajectory, evaluate
 from jfric.verification.job_lists import output_times
 from jfric.verification.jobs import single_motion
 from jfric.verification.result import Result, compare
@@ -23,6 +23,7 @@ from jfric.verification.static_checks import is_static, static_job, static_resul
 
 if TYPE_CHECKING:
     from jfric.files.config import Config
+    from jfric.results.quantity import Quantity
     from jfric.results.solution import Solution
     from jfric.solvers.base import AbstractSolver
 
@@ -42,6 +43,7 @@ class Outcome:
     checks: list[Result]
     compile_seconds: float
     run_seconds: float
+    further: dict[str, float]
 
 
 def run_config(
@@ -50,8 +52,10 @@ def run_config(
     announce: Callable[[str], None] = lambda stage: None,
     *,
     judged: bool = True,
+    further: Sequence[Quantity] = (),
 ) -> Outcome:
-    """Simulate ``config`` and evaluate its checks; ``announce`` is told each stage.
+    """Simulate ``config`` and evaluate its checks and ``further`` quantities; ``announce`` is told
+    each stage.
 
     Checks that are not ``judged`` are computed all the same: other numbers are no other program.
     """
@@ -70,7 +74,7 @@ def run_config(
     announce("compiling")
     start = time.perf_counter()
     problem = jax.tree.map(jnp.asarray, config.problem)
-    quantities = tuple(check.quantity for check in checks)
+    quantities = (*(check.quantity for check in checks), *further)
     call = single_motion.ready(problem, jnp.asarray(ts), solver, quantities)
     compile_seconds = time.perf_counter() - start
     announce("running")
@@ -92,4 +96,5 @@ def run_config(
         ],
         compile_seconds=compile_seconds,
         run_seconds=run_seconds,
+        further={str(q): evaluate(q, trajectory) for q in further},
     )

@@ -5,13 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, nearest
 from jfric.files.codec import Key, Place
 from jfric.files.config import Check, outside, time_span
 from jfric.files.scalar_codecs import PLAIN, Real, Text
 from jfric.files.table_codecs import List, Record
-from jfric.results.quantity import PERIODIC_KINDS, STATIC_KINDS, Quantity, parse_quantity, resolve
+from jfric.results.quantity import (
+    OUTCOMES,
+    PERIODIC_KINDS,
+    STATIC_KINDS,
+    Quantity,
+    parse_quantity,
+    resolve,
+)
 from jfric.results.signals import look_up
+from jfric.results.status import Status
 from jfric.system.problem import Problem
 from jfric.system.units import DIMENSIONS, Dimension
 
@@ -50,18 +58,31 @@ def _check(raw: dict[str, Any], place: Place, problem: Problem) -> Check:
     if isinstance(quantity.argument, float) and outside(problem, quantity.argument):
         start, end = time_span(problem)
         raise at.error(f"found {given!r}, the time must lie between {start:g} s and {end:g} s")
+    if quantity.kind == "status" and isinstance(raw.get("expected"), str):
+        raw = raw | {"expected": _status(raw["expected"], place)}
     found = CHECKS.of.read(raw, place._replace(inside=_dimension(quantity, problem)))
     if not math.isfinite(found["expected"]):
         raise place.key("expected").error(f"found {found['expected']}, must be finite")
     return Check(**found | {"quantity": quantity})
 
 
+def _status(word: str, place: Place) -> int:
+    """The number of a status by its name."""
+    names = {status.name.lower(): int(status) for status in Status}
+    if word not in names:
+        raise place.key("expected").error(
+            f"found {word!r}{nearest(word, names)}, allowed are {', '.join(names)}"
+        )
+    return names[word]
+
+
 def _dimension(quantity: Quantity, problem: Problem) -> Dimension | None:
     if quantity.kind in ("event_time", "last_event_time", "stop_time"):
         return DIMENSIONS["time"]
-    if quantity.kind in ("event_count", "impact_count", "stick_fraction"):
+    if quantity.kind in ("event_count", "impact_count", "stick_fraction", *OUTCOMES):
         return DIMENSIONS["pure number"]
-    if quantity.kind in (*STATIC_KINDS, *PERIODIC_KINDS, "integral", "impulse", "dissipated"):
+    no_unit = "integral", "impulse", "dissipated", "derivative"
+    if quantity.kind in (*STATIC_KINDS, *PERIODIC_KINDS, *no_unit):
         return None
     unit = look_up(problem, quantity.name)[1].unit.replace(" ", "*")
     return next((d for d in DIMENSIONS.values() if d.unit == unit), None)

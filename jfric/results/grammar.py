@@ -34,7 +34,14 @@ from jfric.results.observables import (
     StickFraction,
     StopTime,
 )
-from jfric.results.quantity import PERIODIC_KINDS, STATIC_KINDS, Quantity, parse_quantity, resolve
+from jfric.results.quantity import (
+    OUTCOMES,
+    PERIODIC_KINDS,
+    STATIC_KINDS,
+    Quantity,
+    parse_quantity,
+    resolve,
+)
 from jfric.results.signals import contact_names, look_up, signal_names
 from jfric.system.hysteresis import HYSTERESIS
 from jfric.system.problem import Problem
@@ -115,7 +122,7 @@ def _one(problem: Problem, name: str | None, item: Any, times, end) -> Observabl
 def parse_observable(problem: Problem, text: str, times=None, end=None) -> Observable:
     """The observable that ``text`` names."""
     found = resolve(parse_quantity(text, _names(problem)), problem)
-    if found.kind in (*STATIC_KINDS, *PERIODIC_KINDS):
+    if found.kind in (*STATIC_KINDS, *PERIODIC_KINDS, *OUTCOMES, "derivative"):
         raise ProblemError(f"found {text.strip()!r}, which is no quantity of a trajectory")
     return renamed(observable(problem, found, times, end), text.strip())
 

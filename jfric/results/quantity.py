@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from jfric.errors import ProblemError, nearest, quoted
 from jfric.numerics.limits import STEPS
 from jfric.results.signals import (
@@ -21,7 +23,9 @@ from jfric.results.signals import (
     find_name,
     look_up,
 )
+from jfric.results.status import Flag
 from jfric.system.hysteresis import HYSTERESIS
+from jfric.system.naming import find_path, parameters
 from jfric.system.problem import Problem
 from jfric.system.units import DIMENSIONS, UnitError, to_si
 
@@ -44,6 +48,9 @@ Kind = Literal[
     "stop_time",
     "dissipated",
     "stick_fraction",
+    "derivative",
+    "status",
+    "flag",
     "equilibrium_count",
     "continuum_count",
     "equilibrium",
@@ -51,6 +58,7 @@ Kind = Literal[
     "limit",
     "branch_count",
     "fold_count",
+    "dead_end_count",
     "special",
     "orbit",
     "multiplier",
@@ -60,6 +68,7 @@ Kind = Literal[
     "branch_point",
     "hopf",
     "event_change",
+    "dead_end",
     "balance",
     "balance_fold",
     "response",
@@ -68,14 +77,16 @@ Kind = Literal[
 #: Kinds taken from equilibria, limit loads and paths of a system, not from a trajectory.
 STATIC_KINDS = (
     *("equilibrium_count", "continuum_count", "equilibrium", "equilibrium_to", "limit"),
-    *("branch_count", "fold_count", "special"),
+    *("branch_count", "fold_count", "dead_end_count", "special"),
 )
+#: Kinds taken from the outcome of a run, not reduced from its motion.
+OUTCOMES = ("status", "flag")
 
 
 #: Kinds taken from a periodic motion, and from its path over a parameter.
 PERIODIC_KINDS = (
     *("orbit", "multiplier", "fold", "flip", "torus", "branch_point", "hopf", "event_change"),
-    *("balance", "balance_fold", "response"),
+    *("dead_end", "balance", "balance_fold", "response"),
 )
 #: Numbers of a periodic motion that are none of a trajectory.
 OF_ORBITS = ("period", "energy_loss", "residual", "event_count", "largest_multiplier")
@@ -90,7 +101,7 @@ class _Form(NamedTuple):
 
     names: (
         Literal["signal", "motion", "contact", "element", "static", "event", "orbit", "part", "dof"]
-        | Literal["response"]
+        | Literal["response", "flag"]
         | None
     ) = None
     holds: Literal["time", "number", "maybe"] | None = None
@@ -108,6 +119,8 @@ _KINDS: dict[Kind, _Form] = {
     **{kind: _Form() for kind in ("event_count", "impact_count", "last_event_time", "stop_time")},
     "dissipated": _Form("contact", optional=True),
     "stick_fraction": _Form("contact", optional=True),
+    "status": _Form(),
+    "flag": _Form("flag"),
     "equilibrium_count": _Form(),
     "continuum_count": _Form(),
     "equilibrium": _Form("static", "number"),
@@ -115,10 +128,11 @@ _KINDS: dict[Kind, _Form] = {
     "limit": _Form("static"),
     "branch_count": _Form(),
     "fold_count": _Form(),
+    "dead_end_count": _Form(),
     "special": _Form("static", "number"),
     "orbit": _Form("orbit", "maybe"),
     "multiplier": _Form("part", "number", optional=True),
-    **{kind: _Form(None, "number") for kind in ("fold", "flip", "torus", "hopf")},
+    **{kind: _Form(None, "number") for kind in ("fold", "flip", "torus", "hopf", "dead_end")},
     **{kind: _Form(None, "number") for kind in ("branch_point", "event_change", "balance_fold")},
     "balance": _Form("dof", "maybe"),
     "response": _Form("response"),
@@ -135,13 +149,14 @@ GRAMMAR = (
     "S(1), final.S, min.S, max.S, mean.S, rms.S, amplitude.S, integral.S (also 'mean.S after 2 s', "
     "'max.S between 1 s and event_time(4)'), event.S(1), before_event.S(1), "
     "event_time(1), event_time.EVENT(1), last_event_time, stop_time, event_count, impact_count, "
-    "dissipated, stick_fraction, impulse.NAME with S one of u, v.u, a.u, lambda_t.NAME, "
+    "dissipated, stick_fraction, impulse.NAME, status, flag.tie, "
+    "derivative(final.u/friction.mu) with S one of u, v.u, a.u, lambda_t.NAME, "
     "lambda_n.NAME, slip.NAME, force.NAME, reaction.NAME; equilibrium_count, continuum_count, "
     "equilibrium.u(1), equilibrium.lambda_n(1), equilibrium_to.u(1), limit.parameter, "
-    "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1); "
-    "orbit.period, orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), multiplier(1), "
-    "multiplier.re(1), fold(1), flip(1), hopf(1), event_change(1); balance.u, balance.u(1), "
-    "balance_fold(1); response.peak, response.peak_frequency"
+    "limit.lambda_n.NAME, branch_count, fold_count, dead_end_count, special.parameter(1), "
+    "special.u(1); orbit.period, orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), "
+    "multiplier(1), multiplier.re(1), fold(1), flip(1), hopf(1), event_change(1), dead_end(1); "
+    "balance.u, balance.u(1), balance_fold(1); response.peak, response.peak_frequency"
 )
 
 #: Kinds that may be taken over a part of a trajectory.
@@ -149,6 +164,7 @@ WINDOWED = (
     *("min", "max", "mean", "rms", "amplitude", "integral", "impulse", "dissipated"),
     *("stick_fraction", "event_count", "impact_count"),
 )
+_DERIVATIVE = re.compile(r"\s*derivative\((.+)/\s*([^/\s]+)\s*\)\s*")
 _WINDOW = re.compile(r"(.+?)\s+(after|before|between)\s+(.+)")
 _TEXT = re.compile(r"\s*([^()\s]+?)\s*(?:\((.*)\))?\s*")
 
@@ -178,7 +194,8 @@ class Quantity:
 
     ``kind`` says which; ``name`` is a signal (``u``, ``v.u``, ``force.stop``), a contact or an
     element, empty where the kind takes none; ``argument`` is the time [s] (a float), ``"t"`` for
-    the times of a sweep, the number of the event or equilibrium (an int from 1), or None. Of
+    the times of a sweep, the number of the event or equilibrium (an int from 1), or None; of a
+    derivative ``name`` is the quantity and ``argument`` the path of the parameter. Of
     equilibria, limits and special points the ``name`` is a degree of freedom,
     ``lambda_t.CONTACT``, ``lambda_n.CONTACT`` or, but for equilibria, ``parameter``. ``window``:
     the part of the trajectory that it is taken from; None: all of it.
@@ -195,6 +212,8 @@ class Quantity:
         word = ".".join(part for part in (self.kind, self.name) if part and part != "at")
         if self.argument is None:
             return word
+        if self.kind == "derivative":
+            return f"derivative({self.name}/{self.argument})"
         return f"{word}({self.argument if self.argument == 't' else repr(self.argument)})"
 
 
@@ -204,6 +223,9 @@ def parse_quantity(text: str, known: Iterable[str] = ()) -> Quantity:
     Raises :class:`jfric.ProblemError` for anything outside the grammar, with the nearest of the
     names ``known``.
     """
+    slope = _DERIVATIVE.fullmatch(text)
+    if slope is not None:
+        return Quantity("derivative", slope[1], slope[2])
     windowed = _WINDOW.fullmatch(text.strip())
     if windowed is not None:
         return _with_window(text, parse_quantity(windowed[1], known), windowed[2], windowed[3])
@@ -267,6 +289,8 @@ def resolve(quantity: Quantity, problem: Problem) -> Quantity:
         for bound in (window.start, window.end):
             if isinstance(bound, Quantity):
                 resolve(bound, problem)
+    if kind == "derivative":
+        return _derivative(quantity, problem)
     names = "signal" if kind == "at" else _KINDS[kind].names
     try:
         if names in ("signal", "motion"):
@@ -289,11 +313,27 @@ def resolve(quantity: Quantity, problem: Problem) -> Quantity:
             found = _event(name, problem)
         elif names == "contact":
             found = _contact(kind, name, problem)
+        elif names == "flag":
+            found = _flag(name)
         else:
             found = name
     except ProblemError as error:
         raise ProblemError(f"found {str(quantity)!r}, {error}") from None
     return dataclasses.replace(quantity, name=found)
+
+
+def _derivative(quantity: Quantity, problem: Problem) -> Quantity:
+    """A derivative with the names of quantity and parameter in full."""
+    inner = resolve(parse_quantity(quantity.name), problem)
+    if inner.kind in (*STATIC_KINDS, *PERIODIC_KINDS, *OUTCOMES, "derivative"):
+        raise ProblemError(f"found {str(quantity)!r}, {inner.kind} has no derivative here")
+    try:
+        path = find_path(problem, str(quantity.argument))
+    except KeyError as error:
+        raise ProblemError(f"found {str(quantity)!r}, {error.args[0]}") from None
+    if np.ndim(parameters(problem)[path]):
+        raise ProblemError(f"found {str(quantity)!r}, {path} is no single number")
+    return dataclasses.replace(quantity, name=str(inner), argument=path)
 
 
 def _static_name(kind: Kind, name: str, problem: Problem) -> str:
@@ -334,6 +374,13 @@ def _event(name: str, problem: Problem) -> str:
         raise ProblemError(
             f"no event {name!r}{nearest(name, names)}; there are {', '.join(names) or 'none'}"
         )
+    return name
+
+
+def _flag(name: str) -> str:
+    names = [str(flag.name).lower() for flag in Flag]
+    if name not in names:
+        raise ProblemError(f"no flag {name!r}{nearest(name, names)}; there are {', '.join(names)}")
     return name
 
 

@@ -6,14 +6,16 @@ read from the solution; everything else is reduced while the solver goes, as in 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.results.abstract_observables import Observable, is_of_motion
+from jfric.results.abstract_observables import Observable, is_of_motion, renamed
 from jfric.results.columns import reactions_at_outputs
 from jfric.results.grammar import observable
 from jfric.results.observables import (
@@ -26,11 +28,13 @@ from jfric.results.observables import (
     LastEventTime,
 )
 from jfric.results.pieces import Point
-from jfric.results.quantity import Quantity
+from jfric.results.quantity import OUTCOMES, Quantity, parse_quantity, resolve
 from jfric.results.signals import Reaction, Signal
 from jfric.results.solution import Solution, rows_of
+from jfric.results.status import Flag
 from jfric.sweeps.observing import observe
 from jfric.system.assembly import assemble
+from jfric.system.naming import get_parameter, set_parameters
 from jfric.system.problem import Problem
 
 COUNTS = ("event_count", "impact_count")
@@ -61,13 +65,57 @@ def reduced(
 ) -> Callable[[Problem], dict[str, Any]]:
     """A function that simulates such a problem for those of ``quantities`` that no solution holds:
     their values by name. It may be compiled."""
-    every = {str(q): observable(problem, q) for q in quantities}
-    chosen = [o for o in every.values() if not _is_recorded(o, problem)]
-    return lambda problem: observe(problem, chosen, solver).values if chosen else {}
+    plain, slopes = [], {}
+    for q in quantities:
+        if q.kind == "derivative":
+            inner = resolve(parse_quantity(q.name), problem)
+            slopes.setdefault(str(q.argument), {})[str(q)] = observable(problem, inner)
+        elif q.kind not in OUTCOMES:
+            plain.append(observable(problem, q))
+    chosen = [o for o in plain if not _is_recorded(o, problem)]
+
+    def values(problem: Problem) -> dict[str, Any]:
+        found = dict(observe(problem, chosen, solver).values) if chosen else {}
+        for path, own in slopes.items():
+            found |= _slopes(problem, path, own, solver)
+        return found
+
+    return values
+
+
+def _slopes(problem: Problem, path: str, own: Mapping[str, Observable], solver: Any) -> dict:
+    """Derivatives of observables with respect to the parameter at ``path``, by their names."""
+    if hasattr(solver, "adjoint"):
+        solver = dataclasses.replace(solver, adjoint="forward")
+    named = [renamed(o, name) for name, o in own.items()]
+
+    def seen(x):
+        return observe(set_parameters(problem, {path: x}), named, solver).values
+
+    x = jnp.asarray(get_parameter(problem, path))
+    return jax.jvp(seen, (x,), (jnp.ones_like(x),))[1]
+
+
+def derivative(problem: Problem, text: str) -> Quantity:
+    """The derivative that ``text`` names: a quantity, a slash and the path of a parameter.
+
+    Raises :class:`jfric.ProblemError` for an unknown quantity or parameter."""
+    if "/" not in text:
+        raise ProblemError(f"derivative: found {text!r}, expected OBSERVABLE/PATH")
+    try:
+        return resolve(parse_quantity(f"derivative({text})"), problem)
+    except ProblemError as error:
+        raise ProblemError(f"derivative: {error}") from None
 
 
 def evaluate(quantity: Quantity, trajectory: Trajectory) -> float:
     """Value of ``quantity``, its name in full; NaN where there is no such event."""
+    if quantity.kind == "derivative":
+        return float(trajectory.reduced[str(quantity)])
+    if quantity.kind == "status":
+        return float(trajectory.solution.status)
+    if quantity.kind == "flag":
+        return float(bool(int(trajectory.solution.flags) & Flag[quantity.name.upper()]))
     meaning = observable(trajectory.problem, quantity)
     if not _is_recorded(meaning, trajectory.problem):
         return float(trajectory.reduced[str(quantity)])
@@ -101,8 +149,10 @@ def evaluate(quantity: Quantity, trajectory: Trajectory) -> float:
 def scale(quantity: Quantity, expected: float, trajectory: Trajectory) -> float:
     """Scale of an error of ``quantity``: the expected value, or the peak of the component from
     which the quantity is taken, if that is larger; zero for counts."""
-    if quantity.kind in COUNTS:
+    if quantity.kind in (*COUNTS, *OUTCOMES):
         return 0.0
+    if quantity.kind == "derivative":
+        return abs(expected)
     function = getattr(observable(trajectory.problem, quantity), "function", None)
     if function is None or quantity.kind in ("integral", "impulse"):
         return abs(expected)

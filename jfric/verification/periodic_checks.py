@@ -199,7 +199,7 @@ _OF_PATHS = ("vary", "start", "stop", "harmonics")
 #: Special points of a path by the words of a check.
 POINT_KINDS: dict[str, OrbitKind] = {
     **{"fold": "fold", "flip": "flip", "torus": "torus", "hopf": "hopf"},
-    **{"branch_point": "branch point", "event_change": "event change"},
+    **{"branch_point": "branch point", "event_change": "event change", "dead_end": "dead end"},
 }
 #: First words of what is observed over a period.
 _REDUCED = (

@@ -68,6 +68,8 @@ class StaticValues:
             return float(len(self.path.branches))
         if kind == "fold_count":
             return float(sum(point.kind == "fold" for point in self.path.special))
+        if kind == "dead_end_count":
+            return float(sum(point.kind == "dead end" for point in self.path.special))
         if kind == "limit":
             found = None if int(self.limit.status) else self.limit
         else:
