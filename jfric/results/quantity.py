@@ -159,6 +159,11 @@ GRAMMAR = (
     "balance.u, balance.u(1), balance_fold(1); response.peak, response.peak_frequency"
 )
 
+#: What a wrong name is answered with.
+EXAMPLES = (
+    "u(1 s), final.u, max.v.u, 'mean.u after 2 s', event_time(1), stop_time, equilibrium.u(1), "
+    "orbit.period"
+)
 #: Kinds that may be taken over a part of a trajectory.
 WINDOWED = (
     *("min", "max", "mean", "rms", "amplitude", "integral", "impulse", "dissipated"),
@@ -421,5 +426,5 @@ def _number(text: str, argument: str) -> int:
 
 
 def _error(text: str, reason: str = "", known: Iterable[str] = ()) -> ProblemError:
-    reason = reason or f"allowed are {GRAMMAR}"
+    reason = reason or f"expected such as {EXAMPLES} (jfric.results.quantity.GRAMMAR lists all)"
     return ProblemError(f"found {quoted(text)}{nearest(text, known)}, {reason}")
