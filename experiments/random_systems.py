@@ -234,8 +234,7 @@ def contacts(d: Draw, table: Table) -> None:
     for _ in range(d.one(1, 1, 2)):
         own: Table = {"normal": d.direction(dofs, base="base" in table and d.chance(0.3))}
         tangent = d.direction(dofs)
-        # Along its own normal nothing slides that does not open.
-        if d.chance(0.6) and len({*own["normal"], *tangent} - {"floor"}) > 1:
+        if d.chance(0.6):
             own |= {"tangent": tangent} | d.law("mu mu static")
             own |= {"belt": d.function(0.5, "velocity")} if d.chance(0.3) else {}
         own |= {"e": d.value(0, 0, 0.5, 0.7), "gap": d.number(0.0, 0.4, "length")}

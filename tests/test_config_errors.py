@@ -300,14 +300,6 @@ MISTAKES = [
     ),
     (
         None,
-        '[contact]\nnormal = "u"\ntangent = {u = 2.0}\nmu = 0.3\n',
-        (
-            "contact.tangent: found the direction of its normal, along which nothing slides that "
-            "does not open; give another, or neither it nor mu for a frictionless contact"
-        ),
-    ),
-    (
-        None,
         '[contact]\nnormal = {dof = "x"}\n',
         "contact.normal: no degree of freedom 'x'; declared are u",
     ),

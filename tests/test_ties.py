@@ -955,3 +955,46 @@ def test_what_sticks_to_a_belt_sticks_on_while_other_friction_reverses(solver):
     t = np.asarray(found.ts)[carries, outputs // 4 + 1 :]
     expected = (speed[carries, None] / 1.48) * np.sin(omega[carries, None] * t)
     np.testing.assert_allclose(velocity, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("arm", [0.2, -0.5, 2.0])
+@pytest.mark.parametrize("load", [-1.0, 1.0])
+def test_a_lever_whose_tip_rubs_as_it_lands(load, arm):
+    """Reaction and friction turn the lever about the same axis: the tip lands and stays, or is
+    lifted again, unless friction alone can hold it (mu times the ratio of the arms above 1)."""
+    elements = {
+        "mass": jfric.Mass("arm", 1.0),
+        "load": jfric.Load("arm", load),
+        "contact": jfric.Contact({"arm": 0.5}, {"arm": arm}, 0.3, gap=0.1),
+    }
+    start = {"arm": jfric.InitialState(0.0, -1.0)}
+    problem = jfric.Problem({"arm": "rotation"}, elements, initial=start, time=3.0)
+    _lands(jfric.simulate(problem), load, 0.3 * abs(arm) / 0.5 < 1)
+
+
+@pytest.mark.parametrize("load", [-1.0, 1.0])
+def test_coordinates_that_a_joint_ties_rub_as_they_land(load):
+    """As the lever, with the ratio of the arms, 1, found from the joint."""
+    elements = {
+        "mass": {"a": jfric.Mass("a", 1.5), "b": jfric.Mass("b", 1.5)},
+        "load": jfric.Load("b", 1.875 * load),
+        "contact": jfric.Contact({"b": 0.5}, "a", 0.25, gap=0.1),
+        "joint": jfric.Joint("a - 0.5*b"),
+    }
+    start = {"a": jfric.InitialState(0.0, -0.5), "b": jfric.InitialState(0.0, -1.0)}
+    problem = jfric.Problem(["a", "b"], elements, initial=start, time=3.0)
+    _lands(jfric.simulate(problem), load, True)
+
+
+def _lands(s, load, lifts):
+    """At -0.2 with an inertia of 1 from a velocity of -1, and stays or is lifted by the load."""
+    when = (1 - np.sqrt(1 - 0.4 * load)) / load
+    if load < 0:
+        assert s.outcome() == "ok"
+        np.testing.assert_allclose(s.events.time[0], when, rtol=1e-12)
+        np.testing.assert_allclose([s.final.q[-1], s.final.v[-1]], [-0.2, 0.0], atol=1e-12)
+    elif lifts:
+        assert s.outcome() == "ok"
+        np.testing.assert_allclose(s.final.q[-1], -0.2 + 0.5 * (3 - when) ** 2, rtol=1e-10)
+    else:
+        assert s.status == Status.INCONSISTENT

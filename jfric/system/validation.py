@@ -200,7 +200,6 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
         require_touching(problem, where, element)
     elif isinstance(element, Contact):
         _contact(where, element)
-        _slides(problem, where, element)
     if isinstance(element, Joint):
         _joint(where, element)
     require_body(problem, section, name, element)
@@ -281,21 +280,6 @@ def _contact(where: str, contact: Contact) -> None:
             f"{where}: {found} is given without {missing}; give both, or neither "
             "for a frictionless contact"
         )
-
-
-def _slides(problem: AbstractProblem, where: str, contact: Contact) -> None:
-    """Friction acts along another direction than the reaction, which alone says what it can do."""
-    found = _directions(contact)
-    normal = found.pop("normal", None)
-    own = {*normal.names} & {*problem.dofs} if normal is not None else {}
-    for field, tangent in found.items():
-        along = {*tangent.names} & {*problem.dofs}
-        opposed = normal is not None and normal.signs == (-1, 1) and tangent.signs == (-1, 1)
-        if along == own and (len(own) == 1 or opposed):
-            raise ProblemError(
-                f"{where}.{field}: found the direction of its normal, along which nothing slides "
-                "that does not open; give another, or neither it nor mu for a frictionless contact"
-            )
 
 
 def _directions(element) -> dict[str, Direction]:
