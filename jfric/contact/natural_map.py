@@ -63,7 +63,7 @@ def modes_of(
 
 
 def residual_in_units(problem: ContactProblem, impulse: Float[Array, " m"]) -> Float[Array, ""]:
-    """:func:`impulse_residual` of a problem that is in units."""
+    """Value of :func:`impulse_residual` for a problem that is in units."""
     p, change = problem, matvec(problem.D, impulse)
     defect = jnp.abs(natural_map(p, impulse, p.gamma + change))
     involved = jnp.concatenate([p.decided & p.of_tangents(p.touching, True), p.touching])

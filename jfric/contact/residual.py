@@ -1,4 +1,4 @@
-"""How well motions satisfy the laws of contact and friction: one check for all solvers.
+"""Violation of the laws of contact and friction by motions: one check for all solvers.
 
 The check uses positions, velocities and forces only, not the modes that a solver reports. For each
 contact the violation of every admissible state is measured and the smallest counts::

@@ -89,7 +89,7 @@ def impulses_in_mode(problem: ContactProblem, mode: Int[Array, " nt"]) -> Float[
 
 
 def solve_linear(a: Float[Array, "m m"], b: Float[Array, " m"]) -> Float[Array, " m"]:
-    """``a^-1 b``; written out for few rows, where a library call costs more than the arithmetic."""
+    """Solution ``a^-1 b``, written out for few rows, where library calls cost more than sums."""
     if a.shape[0] <= UNROLLED_INVERSE:
         return matvec(eliminate(a, 0.0).inverse, b)
     return jnp.linalg.solve(a, b)
@@ -105,7 +105,7 @@ def newton_step(equations: Callable[[Array], Array], x: Float[Array, " m"]) -> F
 
 
 def least_squares(slope: Float[Array, "m m"], defect: Float[Array, " m"]) -> Float[Array, " m"]:
-    """``slope^-1 defect``; the least-squares solution where there is no inverse."""
+    """Solution ``slope^-1 defect``; that of least squares where there is no inverse."""
     # Calls of LAPACK fail in long programs on one processor (jaxlib 0.10.1).
     inverted = inverse if slope.shape[0] <= ROTATED else jnp.linalg.inv
     whole = inverted(slope)

@@ -46,8 +46,8 @@ SHARE = 1e-9
 
 
 class Sharing(NamedTuple):
-    """How contacts at rest share a load: limits (g,) that are ``tight``, or, where friction acts in
-    planes, a ``preload`` (m,); the other is None."""
+    """Distribution of a load over contacts at rest: limits (g,) that are ``tight``, or, where
+    friction acts in planes, a ``preload`` (m,); the other is None."""
 
     tight: Bool[Array, " g"] | None
     preload: Float[Array, " m"] | None

@@ -145,7 +145,7 @@ def condense(structure: Structure) -> CondensedStructure:
 
 
 def _factorised(K: Any) -> Callable[[np.ndarray], np.ndarray] | None:
-    """``K^-1`` as a function of columns; None where ``K`` is singular."""
+    """A function that applies ``K^-1`` to columns; None where ``K`` is singular."""
     try:
         factors = splu(K)
     except RuntimeError:

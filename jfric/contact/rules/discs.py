@@ -56,19 +56,19 @@ def _mixture(slip, spin) -> Mixture:
 
 
 def _force(m, complement, x: Elliptic):
-    """``phi`` times the larger speed; in pure slip the force over ``mu N``."""
+    """Product of ``phi`` and the larger speed; in pure slip the force over ``mu N``."""
     del m
     return _FORCE * (2.0 * x.B + complement * x.D)
 
 
 def _torque_slipping(m, complement, x: Elliptic):
-    """``psi`` times the larger speed where there is more slip."""
+    """Product of ``psi`` and the larger speed where there is more slip."""
     del m, complement
     return _TORQUE * (x.C + 3.0 * x.B - x.D)
 
 
 def _torque_spinning(m, complement, x: Elliptic):
-    """``psi`` times the larger speed where there is more spin."""
+    """Product of ``psi`` and the larger speed where there is more spin."""
     return _TORQUE * ((3.0 - m) * x.B + complement * (3.0 - 2.0 * m) * x.D)
 
 

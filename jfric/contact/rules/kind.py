@@ -30,7 +30,7 @@ class Kind(NamedTuple):
 
 
 def chosen(flag: Flag, one, other):
-    """``one`` where ``flag``, else the ``other``."""
+    """The value ``one`` where ``flag``, else the ``other``."""
     if isinstance(flag, bool):
         return one if flag else other
     return jnp.where(flag, one, other)
