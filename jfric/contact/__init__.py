@@ -1,4 +1,4 @@
-"""The one place that decides contact: masked reaction equations, pivoting, impacts, residuals."""
+"""Contact decisions, in one place: masked reaction equations, pivoting, impacts, residuals."""
 
 import lazy_loader
 

@@ -1,6 +1,6 @@
-"""One contact alone: its impulse in closed form, in scalars.
+"""Impulse of a single contact in closed form, in scalars.
 
-Every candidate (open, stick, sliding to either side) is written down and the first that obeys the
+Every candidate (open, stick, sliding to either side) is computed, and the first one that obeys the
 laws is taken. A contact that slides feels the kinetic coefficients until its sliding velocity is
 zero; one that sticks holds up to the static ones.
 """
@@ -26,7 +26,7 @@ class Coefficients(NamedTuple):
 
 
 class ContactNumbers(NamedTuple):
-    """Numbers of a unilateral contact with friction, from ``D`` and ``mu``, computed once.
+    """Constants of a unilateral contact with friction, computed once from ``D`` and ``mu``.
 
     Stick: ``lambda_T = tt gamma_T + tn gamma_N``, ``lambda_N = nt gamma_T + nn gamma_N``. Sliding
     to the side ``s``: ``lambda_N = press_s gamma_N``, ``gamma_T+ = gamma_T + shift_s gamma_N``.
@@ -44,7 +44,7 @@ class ContactNumbers(NamedTuple):
 
 
 def contact_numbers(D, mu: Coefficients) -> ContactNumbers:
-    """Numbers for ``D = ((tt, tn), (nt, nn))``."""
+    """Constants of a contact with the matrix ``D = ((tt, tn), (nt, nn))``."""
     (tt, tn), (nt, nn) = D
     inverse = 1.0 / (tt * nn - tn * nt)
     press_p = -1.0 / (nn - mu.kinetic_positive * nt)
@@ -117,7 +117,7 @@ def frictionless_impulse(inverse, gamma):
 
 
 def closed_form(problem: ContactProblem) -> Int[Array, " nt"]:
-    """Mode of the one contact of ``problem``; the residual tells whether it obeys the laws."""
+    """Mode of the only contact of ``problem``; the residual tells whether it obeys the laws."""
     p, nu = problem, problem.touching.shape[0]
     kept = jnp.where(p.sliding < 0, Mode.SLIP_NEG, Mode.SLIP_POS).astype(jnp.int32)
     if nu == 0:
@@ -126,7 +126,7 @@ def closed_form(problem: ContactProblem) -> Int[Array, " nt"]:
         _, mode = element_impulse(d, 1.0 / d, p.gamma[0], limit)
         return jnp.where(p.decided, mode, kept)
     mu = Coefficients(*(p.mu_positive[0], p.mu_negative[0]) * 2)
-    # Without friction there is no tangent: a unit one, decoupled, takes its place.
+    # Without friction there is no tangent; a decoupled one with unit mobility takes its place.
     rubs = p.decided[0] & (p.D[0, 0] > 0)
     tt, coupling = jnp.where(rubs, p.D[0, 0], 1.0), jnp.where(rubs, p.D[0, 1], 0.0)
     numbers = contact_numbers(((tt, coupling), (coupling, p.D[1, 1])), mu)

@@ -1,7 +1,7 @@
-"""Impulses of contacts with friction in planes: cones of second order, several contacts at once.
+"""Impulses of contacts with friction in planes: second-order cones, several contacts at once.
 
 ``newton``: semismooth Newton's method. ``gauss-seidel``: sweeps. ``auto``: sweeps first, and again
-where steps of Newton's method do not help. Lines are cones of one dimension.
+where a Newton step reduces the residual too little. Lines are cones of one dimension.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from jfric.contact.natural_map import natural_map, residual_in_units
 from jfric.contact.semismooth_newton import differentiable, newton_step
 from jfric.numerics.linear_algebra import matvec
 
-#: Rounds after which the method gives up: one step of Newton's method, or sweeps, each.
+#: Rounds after which the method gives up; a round is one Newton step or a group of sweeps.
 ROUNDS = 100
-#: Sweeps at once; steps of Newton's method that reduce the residual by less than this part are
-#: none.
+#: Sweeps in a round, and the part of the residual by which a Newton step must reduce it to count.
 SOME, ENOUGH = 20, 0.1
 
 
 def cone_impulses(
     problem: ContactProblem, method: str, tolerance: float, *, exact: bool = False
 ) -> tuple[Float[Array, " m"], Int[Array, ""]]:
-    """Impulses (m,) of a problem in units, with their derivatives, and rounds that they took;
-    ``exact``: one round more than that which reaches the tolerance, which ends at rounding errors.
+    """Impulses (m,) of a problem in units, with their derivatives, and the number of rounds.
+
+    ``exact``: one more round follows after the tolerance is reached, down to rounding errors.
     """
     frozen = jax.lax.stop_gradient(problem)
     if problem.nt == 1 + len(problem.planes) and not problem.touching.shape[0]:
-        # One friction with a given limit: a sweep is exact.
+        # One friction element with a given limit: a single sweep is exact.
         found, rounds = sweep(frozen, jnp.zeros_like(frozen.gamma)), jnp.asarray(1, jnp.int32)
     elif method == "gauss-seidel":
         found, rounds = gauss_seidel(frozen, tolerance)

@@ -24,7 +24,7 @@ from jfric.results.modes import Mode
 
 
 class ContactSolution(NamedTuple):
-    """Modes that obey all laws (if ``solved``), and the pivots it took."""
+    """Modes that obey all laws (if ``solved``), and the number of pivots."""
 
     mode: Int[Array, " nt"]
     solved: Bool[Array, ""]
@@ -60,7 +60,7 @@ def solve_contacts(problem: ContactProblem, *, needed: Bool[Array, ""] | bool = 
     )
     M = jnp.where(active[:, None] & active[None, :], M, 0.0)
     q = jnp.concatenate([gamma[nt:], gamma[:nt], jnp.zeros_like(cap_p)])
-    # Rows without a decision may be much larger than those with one.
+    # Rows without a decision may be much larger than the others and must not set the scale.
     speed = jnp.max(jnp.abs(jnp.where(active, q, 0.0)), initial=0.0)
     speed = jnp.maximum(speed, jnp.finfo(D.dtype).tiny)
     q = q.at[nu + nt :].set(cap_p + cap_n) / speed

@@ -1,7 +1,7 @@
-"""One door to all methods for a contact problem, with one judge of their answers.
+"""Solution of a contact problem by any of the methods, with one check of all results.
 
 Along lines a method finds the modes of the contacts; the impulses then follow from one linear
-system, which also gives their derivatives. In planes it finds the impulses. The residual of
+system, which also gives their derivatives. In planes a method finds the impulses. The residual of
 :mod:`jfric.contact.natural_map` decides whether they count as solved.
 """
 
@@ -27,12 +27,12 @@ from jfric.results.status import Status
 
 Method = Literal["auto", "closed-form", "lemke", "newton", "gauss-seidel"]
 METHODS: tuple[Method, ...] = ("auto", "closed-form", "lemke", "newton", "gauss-seidel")
-#: Those that take friction in a plane.
+#: Methods that can solve friction in a plane.
 OF_PLANES: tuple[Method, ...] = ("auto", "newton", "gauss-seidel")
 
 
 class Impulses(NamedTuple):
-    """Impulses (m,) of tangents and normals, relative velocities ``gamma`` with them, modes.
+    """Impulses (m,) of tangents and normals, relative velocities ``gamma`` that result, and modes.
 
     ``iterations``: pivots, linear systems, sweeps, or rounds of these. ``residual``: see
     :func:`jfric.contact.natural_map.impulse_residual`. ``status``: ``OK``, ``INCONSISTENT`` (there
@@ -56,11 +56,11 @@ def solve_impulses(
 ) -> Impulses:
     """Impulses that obey the laws of contact and friction, by the named method, with derivatives.
 
-    ``closed-form``: one contact. ``lemke``: pivoting, finds a solution wherever friction does not
+    ``closed-form``: one contact. ``lemke``: pivoting; finds a solution wherever friction does not
     forbid one. ``newton``: semismooth Newton from the modes ``start`` (stick without them).
     ``gauss-seidel``: projected sweeps. ``auto``: closed form for one contact, else Newton, and
-    Lemke where Newton fails; with friction in planes sweeps and Newton, see
-    :mod:`jfric.contact.cones`, which go on to rounding errors with ``exact``. Raises
+    Lemke where Newton fails; for friction in planes sweeps and Newton steps (see
+    :mod:`jfric.contact.cones`), with ``exact`` down to rounding errors. Raises
     :class:`jfric.ProblemError` for a method that does not fit.
     """
     contacts = problem.nt

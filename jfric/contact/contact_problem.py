@@ -1,5 +1,4 @@
-"""Relative velocities with the laws that decide them: one problem for impacts, steps and statics.
-
+"""The problem that impacts, time steps and statics share: relative velocities and their laws.
 Relative velocities (or accelerations) ``gamma = gamma_0 + D lambda`` of tangents and normals, with
 the friction limits ``c+ = cap+ + mu+ lambda_N`` and ``c- = cap- + mu- lambda_N``::
 
@@ -23,15 +22,16 @@ from jfric.numerics.linear_algebra import diagonal_of
 
 
 class ContactProblem(eqx.Module):
-    """Rows: tangents (nt) of friction elements (nf), then of unilateral contacts; normals (nu).
+    """Data of a contact problem, in rows of tangents (nt) and normals (nu).
 
-    ``decided``: tangents with zero sliding velocity; others keep the direction of ``sliding``
-    (+1, -1, or 0 for no friction). ``touching``: normals that may carry a force. ``cap``: limits
-    that do not depend on a normal force of this problem.
+    Tangents: those of friction elements (nf), then those of unilateral contacts. ``decided``:
+    tangents with zero sliding velocity; others keep the direction of ``sliding`` (+1, -1, or 0 for
+    no friction). ``touching``: normals that may carry a force. ``cap``: limits that do not depend
+    on a normal force of this problem.
 
-    ``planes``: tangents that belong together. Their limits are the half axes of the ellipse, the
-    same both ways; both are decided. Of a unilateral contact each has a normal; those of the first
-    carry.
+    ``planes``: pairs of tangents in one plane. Their limits are the half axes of the ellipse, equal
+    to both sides, and both are decided. Both tangents of a unilateral contact have a normal; only
+    the normal of the first one carries.
     """
 
     D: Float[Array, "m m"]
@@ -47,24 +47,24 @@ class ContactProblem(eqx.Module):
 
     @property
     def nt(self) -> int:
-        """How many tangents there are."""
+        """Number of tangents."""
         return self.decided.shape[0]
 
     @property
     def nf(self) -> int:
-        """How many of them have given limits."""
+        """Number of tangents with given limits."""
         return self.nt - self.mu_positive.shape[0]
 
     @property
     def carriers(self) -> np.ndarray:
-        """Tangents of unilateral contacts whose normals carry: the first ones of planes."""
+        """Tangents of unilateral contacts whose normals carry; in a plane only the first one."""
         second = [j for _, j in self.planes]
         return np.asarray([i for i in range(self.nf, self.nt) if i not in second], int)
 
     @property
     def own(self) -> np.ndarray:
-        """Place of each tangent's contact among the :attr:`carriers`, their number for given
-        limits."""
+        """Index of each tangent's contact among the :attr:`carriers`; the number of carriers where
+        limits are given."""
         carriers = self.carriers
         own = np.full((self.nt,), carriers.shape[0])
         own[carriers] = np.arange(carriers.shape[0])
@@ -74,14 +74,14 @@ class ContactProblem(eqx.Module):
 
     @property
     def partner(self) -> np.ndarray:
-        """The other direction of each tangent in a plane; itself for one alone."""
+        """Index of the other tangent in the plane of each tangent; its own index along a line."""
         found = np.arange(self.nt)
         for i, j in self.planes:
             found[i], found[j] = j, i
         return found
 
     def of_tangents(self, x: Array, otherwise) -> Array:
-        """For each tangent (nt,) what ``x`` has for its normal, ``otherwise`` for given limits."""
+        """Entry of ``x`` for each tangent's normal (nt,); ``otherwise`` where limits are given."""
         given = jnp.full((self.nf,), otherwise, x.dtype)
         return jnp.concatenate([given, x[self.own[self.nf :]] if self.planes else x])
 
@@ -95,11 +95,11 @@ class ContactProblem(eqx.Module):
         )
 
     def kept_sliding(self, upper, lower) -> Float[Array, " nt"]:
-        """Friction of tangents that are not decided, at the given limits."""
+        """Friction of tangents that are not decided, at the limits ``upper`` and ``lower``."""
         return jnp.where(self.sliding > 0, -upper, jnp.where(self.sliding < 0, lower, 0.0))
 
     def kept(self) -> np.ndarray:
-        """Rows of the full problem that carry."""
+        """Indices of the rows of the full problem that carry."""
         return np.concatenate([np.arange(self.nt), self.nt - self.nf + self.carriers])
 
     def full(self, impulse: Float[Array, " k"]) -> Float[Array, " m"]:
@@ -109,10 +109,10 @@ class ContactProblem(eqx.Module):
         return jnp.zeros(self.gamma.shape, impulse.dtype).at[self.kept()].set(impulse)
 
     def in_units(self) -> tuple[ContactProblem, Float[Array, " k"]]:
-        """The problem of the rows that carry, in units in which ``D`` has a diagonal of ones and
-        limits in planes are circles; and the factor from its impulses to the given ones.
+        """The rows that carry, in units in which ``D`` has a unit diagonal and limits in planes are
+        circles; and the factor from its impulses to those of this problem.
 
-        Translations and rotations, light and heavy bodies become comparable.
+        These units make translations and rotations, light and heavy bodies comparable.
         """
         p, nt, nf = self, self.nt, self.nf
         D, gamma, touching, mean = p.D, p.gamma, p.touching, diagonal_of(p.D)
@@ -129,7 +129,7 @@ class ContactProblem(eqx.Module):
         weight = jnp.where(mean > 0, mean, 1.0) ** -0.5
         factor = weight if stretch is None else weight * stretch
         along = factor[:nt]
-        # In units of its own a tangent's limit is that times the unit of the normal.
+        # A coefficient is scaled by the unit of the normal over that of the tangent.
         normal = weight[nt:][p.own[nf:]] if p.planes else weight[nt:]
         ratio = normal / along[nf:]
         scaled = dataclasses.replace(

@@ -1,8 +1,8 @@
-"""Projected Gauss-Seidel: contact after contact, each with the impulses of all others held.
+"""Projected Gauss-Seidel: contacts are solved one by one, with the impulses of all others held.
 
-Simple, needs little memory and never fails badly, but converges linearly and slowly where
-contacts are strongly coupled. A contact with friction in a plane takes its impulse exactly, but for
-the direction in which it slides.
+The method is simple, needs little memory and never fails badly, but converges linearly, and slowly
+where contacts are strongly coupled. The impulse of a contact with friction in a plane is exact
+except for the direction in which it slides.
 
 Source: M. Jean, The non-smooth contact dynamics method, Comput. Methods Appl. Mech. Engrg. 177
 (1999).
@@ -27,10 +27,7 @@ SWEEPS = 2000
 def gauss_seidel(
     problem: ContactProblem, tolerance: float
 ) -> tuple[Float[Array, " m"], Int[Array, ""]]:
-    """Impulses (m,) after as many sweeps as ``tolerance`` takes, and their number.
-
-    ``problem`` is in units.
-    """
+    """Impulses (m,) of a problem in units that meet ``tolerance``, and the number of sweeps."""
 
     def running(carry):
         impulse, sweeps = carry
@@ -45,7 +42,7 @@ def gauss_seidel(
 
 
 def sweep(problem: ContactProblem, impulse: Float[Array, " m"]) -> Float[Array, " m"]:
-    """Impulses after one sweep: friction along lines, then that in planes."""
+    """Impulses (m,) after one sweep over friction along lines, then over friction in planes."""
     p, nt, nf = problem, problem.nt, problem.nf
     own, planes = p.own, np.asarray(p.planes, int).reshape(-1, 2)
     lines = np.setdiff1d(np.arange(nt), planes)
@@ -62,7 +59,7 @@ def sweep(problem: ContactProblem, impulse: Float[Array, " m"]) -> Float[Array, 
 
 
 def _rows(nt: int, own, planes) -> np.ndarray:
-    """Both tangents and the normal of each plane."""
+    """Rows (p, 3) of both tangents and the normal of each plane."""
     return np.concatenate([planes, nt + own[planes[:, :1]]], axis=1)
 
 
@@ -91,8 +88,8 @@ def _along_a_line(p: ContactProblem, at, x):
 
 
 def _in_plane(p: ContactProblem, at, x):
-    """``at``: rows of both tangents, and of the normal of a unilateral contact; where that slides,
-    its normal impulse is that with the ratio of friction so far."""
+    """Impulses after the contact in the rows ``at`` (both tangents; for a unilateral contact the
+    normal, too) is solved. If it slides, its normal impulse uses the latest ratio of friction."""
     own, block, ones = x[at], p.D[at][:, at], jnp.ones((2,), x.dtype)
     free = p.gamma[at] + p.D[at] @ x - block @ own
     rubs, limit = p.decided[at[0]], p.cap_positive[at[0]]

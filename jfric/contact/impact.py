@@ -5,8 +5,8 @@ Newton's restitution and Coulomb's law for impulses (Moreau)::
     0 <= gamma_N+ + e gamma_N-   _|_   Lambda_N >= 0
     Lambda_T in -mu Lambda_N Sign(gamma_T+),  in a plane within the cone of its two coefficients
 
-With ``gamma_N+ + e gamma_N-`` for the normals it is the problem of a step. Friction with a given
-(finite) normal force carries no impulse.
+With ``gamma_N+ + e gamma_N-`` for the normals this is the problem of a time step. Friction with a
+given (finite) normal force carries no impulse.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LEFT_OUT = 1e-9
 
 
 class ImpactResult(NamedTuple):
-    """Impulses (m,) on tangents and normals, relative velocities after, and the outcome."""
+    """Impulses (m,) on tangents and normals, relative velocities (m,) after them, and the modes."""
 
     impulse: Float[Array, " m"]
     velocity: Float[Array, " m"]
@@ -65,8 +65,8 @@ def solve_impact(
     """Velocities and impulses after an impact.
 
     ``velocity``: relative velocities before, tangents then normals. ``touching``: unilateral
-    contacts with zero gap. Coefficients are those of sliding to either side, in ``planes`` those of
-    the direction. ``tolerance``: velocities below it count as zero.
+    contacts with zero gap. Coefficients: for sliding to either side; in ``planes`` those of each
+    direction. ``tolerance``: velocities below it count as zero.
     """
     nt = velocity.shape[0] - touching.shape[0]
     rebound = rules.restitution(velocity[nt:], velocity[nt:], e)
@@ -144,8 +144,8 @@ def _reactions(laws: ContactProblem, mode, independent: bool) -> _Reactions:
 
 
 def _decide(p: ContactProblem, velocity) -> Int[Array, " nt"]:
-    """Modes in closed form, or by Lemke's method; the laws judge them whether or not it claims to
-    have ended well."""
+    """Modes of an impact in closed form, or by Lemke's method; the laws check them afterwards,
+    whether or not that method reports success."""
     nt, nf = p.nt, p.nf
     speed = jnp.abs(velocity) / jnp.sqrt(jnp.where(diagonal_of(p.D) > 0, diagonal_of(p.D), 1.0))
     hits = p.touching & (velocity[nt:] < 0)
@@ -160,8 +160,8 @@ def _decide(p: ContactProblem, velocity) -> Int[Array, " nt"]:
 
 
 def _shared(p: ContactProblem, velocity, change, near, mode):
-    """Contacts left without an impulse that would do as well with one (how they share it is open),
-    and the modes with these closed."""
+    """Contacts without an impulse that could as well carry one (its distribution is open), and the
+    modes with these contacts closed."""
     nt = p.nt
     after, rebound = (velocity + change)[:nt], (p.gamma + change)[nt:]
     rests, side = _rests(p, after, near), rules.slip(after > 0)
@@ -175,7 +175,7 @@ def _shared(p: ContactProblem, velocity, change, near, mode):
 
 
 def _rests(p: ContactProblem, sliding, near) -> Bool[Array, " nt"]:
-    """Which tangents do not slide, at these velocities."""
+    """Whether each tangent (nt,) rests at these ``sliding`` velocities."""
     rests = p.decided & (jnp.abs(sliding) <= near[: p.nt])
     return rests & rests[p.partner] if p.planes else rests
 
@@ -185,7 +185,7 @@ def _in_planes(
 ) -> ImpactResult:
     found = solve_impulses(laws, exact=True)
     after = velocity + matvec(laws.D, found.impulse)
-    # What rests sticks, also where one of the frictions that hold it is at its limit.
+    # A contact at rest sticks, also where one of the frictions that hold it is at its limit.
     rests = _rests(still, jax.lax.stop_gradient(after)[: still.nt], near)
     mode = jnp.where(rests & (found.mode != Mode.OPEN), Mode.STICK, found.mode)
     unique = jnp.asarray(True)
@@ -195,7 +195,7 @@ def _in_planes(
 
 
 def _is_unique(laws: ContactProblem, velocity, near, mode, impulse) -> Bool[Array, ""]:
-    """Whether impulses that the equations of the modes leave open move nothing."""
+    """Whether the impulses that the equations of the modes leave open cause no motion."""
     p, factor = laws.in_units()
     kept = laws.kept()
     x, before, near = impulse[kept] / factor, velocity[kept] * factor, near[kept] * factor
@@ -209,7 +209,7 @@ def _is_unique(laws: ContactProblem, velocity, near, mode, impulse) -> Bool[Arra
 
 
 def _equations(p: ContactProblem, mode, impulse) -> Float[Array, " m"]:
-    """Equations of the modes, in units."""
+    """Defects (m,) of the equations that hold in the modes, in units."""
     gamma, nt = p.gamma + matvec(p.D, impulse), p.nt
     sliding, stick = gamma[:nt], mode == Mode.STICK
     upper, lower = p.limits(impulse[nt:])

@@ -1,4 +1,4 @@
-"""The laws as equations of projection: one judge of impulses, and of the modes that they imply.
+"""The contact laws as equations of projection: one check of impulses, and the modes they imply.
 
 Impulses ``P`` and relative velocities ``gamma = gamma_0 + D P`` obey the laws where they solve ::
 
@@ -7,9 +7,9 @@ Impulses ``P`` and relative velocities ``gamma = gamma_0 + D P`` obey the laws w
     one tangent   proj(x) = x clipped to the limits of friction
     a plane       proj(x) = the point of the disc nearest to x, of the radius c+
 
-with the limits under the normal impulses ``max(P_N - gamma_N, 0)``, in the units of
-:meth:`jfric.contact.contact_problem.ContactProblem.in_units`, which all functions here but
-:func:`impulse_residual` and :func:`missed_velocities` ask for.
+with the limits under the normal impulses ``max(P_N - gamma_N, 0)``. All functions here except
+:func:`impulse_residual` and :func:`missed_velocities` need a problem in the units of
+:meth:`jfric.contact.contact_problem.ContactProblem.in_units`.
 
 Source: P. Alart, A. Curnier, A mixed formulation for frictional contact problems prone to Newton
 like solution methods, Comput. Methods Appl. Mech. Engrg. 92 (1991).
@@ -30,7 +30,7 @@ from jfric.results.modes import Mode
 def natural_map(
     problem: ContactProblem, impulse: Float[Array, " m"], gamma: Float[Array, " m"]
 ) -> Float[Array, " m"]:
-    """``F`` of ``impulse`` with the relative velocities ``gamma`` that belong to it."""
+    """The map ``F`` of ``impulse`` with the relative velocities ``gamma`` that belong to it."""
     p, trial = problem, impulse - gamma
     tangent, normal = jnp.split(trial, [p.nt])
     normal = jnp.where(p.touching, jnp.maximum(normal, 0.0), 0.0)
@@ -49,7 +49,7 @@ def natural_map(
 def modes_of(
     problem: ContactProblem, impulse: Float[Array, " m"], gamma: Float[Array, " m"]
 ) -> Int[Array, " nt"]:
-    """Modes in which ``P - gamma`` lies: inside a limit, beyond it, or open."""
+    """Modes (nt,) by the place of ``P - gamma``: inside the limits, beyond one of them, or open."""
     p, trial = problem, impulse - gamma
     tangent, normal = jnp.split(trial, [p.nt])
     upper, lower = p.limits(jnp.maximum(normal, 0.0))
@@ -63,21 +63,23 @@ def modes_of(
 
 
 def residual_in_units(problem: ContactProblem, impulse: Float[Array, " m"]) -> Float[Array, ""]:
-    """:func:`impulse_residual` of a problem that is in units."""
+    """Value of :func:`impulse_residual` for a problem that is in units."""
     p, change = problem, matvec(problem.D, impulse)
     defect = jnp.abs(natural_map(p, impulse, p.gamma + change))
     involved = jnp.concatenate([p.decided & p.of_tangents(p.touching, True), p.touching])
     speeds = jnp.where(involved, jnp.maximum(jnp.abs(p.gamma), jnp.abs(change)), 0.0)
     scale = jnp.maximum(jnp.max(speeds, initial=0.0), jnp.finfo(p.D.dtype).tiny)
-    # Maxima let NaN pass; a defect that is none is as large as can be.
+    # NaN passes through the maxima; such a residual counts as infinite.
     worst = jnp.max(defect, initial=0.0) / scale
     return jnp.where(jnp.isnan(worst), jnp.inf, worst)
 
 
 def impulse_residual(problem: ContactProblem, impulse: Float[Array, " m"]) -> Float[Array, ""]:
-    """Violation of the laws by impulses, whatever method has found them: the largest entry of the
-    natural map as a relative velocity, divided by the largest of those without impulses and those
-    that impulses cause; zero is exact."""
+    """Violation of the laws by impulses of any method, relative; zero is exact.
+
+    The largest entry of the natural map, as a relative velocity, is divided by the largest relative
+    velocity without impulses or caused by them.
+    """
     scaled, factor = problem.in_units()
     rows = impulse[problem.kept()] if problem.planes else impulse
     return residual_in_units(scaled, rows / factor)
@@ -99,5 +101,5 @@ def _alone(p: ContactProblem) -> np.ndarray:
 
 
 def _squared(p: ContactProblem, tangent):
-    """Squares of friction in planes."""
+    """Squares of the friction in the plane of each tangent."""
     return tangent**2 + tangent[p.partner] ** 2

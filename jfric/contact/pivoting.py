@@ -1,4 +1,4 @@
-"""Which violated contacts change their mode next: block pivoting with a finite fallback.
+"""Choice of violated contacts that change mode next: block pivoting with a finite fallback.
 
 All violated contacts flip at once while that reduces their number. After ``TRIES`` flips without
 progress the decision starts once more from another proposal, if there is one. After that only
@@ -28,7 +28,7 @@ class Pivoting(NamedTuple):
 
 
 class Flips(NamedTuple):
-    """The contacts to flip now, or whether to start once more; the progress after it."""
+    """Contacts to flip now, or whether to start once more; and the progress after that."""
 
     chosen: Bool[Array, " c"]
     restart: Bool[Array, ""]
@@ -36,13 +36,13 @@ class Flips(NamedTuple):
 
 
 def start_pivoting() -> Pivoting:
-    """Before the first flip of a decision."""
+    """The progress before the first flip of a decision."""
     best, tries, zero = (jnp.asarray(x, jnp.int32) for x in (2**30, TRIES, 0))
     return Pivoting(best, tries, zero, zero)
 
 
 def select_flips(violated: Bool[Array, " c"], state: Pivoting, *, restarts: int = 0) -> Flips:
-    """The contacts to flip now; ``restarts``: how often a decision may start once more."""
+    """Contacts to flip now; ``restarts``: how often a decision may start once more."""
     if violated.shape[0] == 0:
         return Flips(violated, jnp.asarray(False), state)
     count = jnp.sum(violated, dtype=jnp.int32)
@@ -65,8 +65,8 @@ def select_flips(violated: Bool[Array, " c"], state: Pivoting, *, restarts: int 
 
 
 def rearrangement(before: Pivoting, after: Pivoting, rearranged: Bool[Array, ""]) -> Pivoting:
-    """Progress where contacts that share a load were ``rearranged`` instead of flipped: it counts,
-    or a decision need not end."""
+    """Progress where contacts that share a load were ``rearranged`` instead of flipped. This counts
+    as a flip, so that every decision ends."""
     counted = before._replace(flips=before.flips + 1)
     return jax.tree.map(lambda x, y: jnp.where(rearranged, x, y), counted, after)
 

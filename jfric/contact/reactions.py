@@ -43,14 +43,14 @@ Planes = tuple[tuple[int, int], ...]
 class Coupling(NamedTuple):
     """The matrix ``S``: the identity, and ``lambda_T = ratio lambda_N`` for unilateral contacts.
 
-    ``carrier`` (nu,): whose normal force that is, None for each contact its own.
+    ``carrier`` (nu,): contact whose normal force that is; None where it is each contact's own.
     """
 
     ratio: Float[Array, " nu"]
     carrier: np.ndarray | None = None
 
     def after(self, D: Float[Array, "k m"]) -> Float[Array, "k m"]:
-        """``D S``."""
+        """The product ``D S``."""
         nu = self.ratio.shape[0]
         if nu == 0:
             return D
@@ -61,7 +61,7 @@ class Coupling(NamedTuple):
         return jnp.concatenate([D[:, :nt], D[:, nt:] + caused], axis=1)
 
     def before(self, X: Float[Array, "m k"]) -> Float[Array, "m k"]:
-        """``S X``."""
+        """The product ``S X``."""
         nu = self.ratio.shape[0]
         if nu == 0:
             return X
@@ -78,8 +78,8 @@ def coupling(
     n_friction: int,
     planes: Planes = (),
 ) -> Coupling:
-    """``lambda_T = -s mu lambda_N`` for sliding contacts; of :data:`Planes` the first component has
-    the normal force."""
+    """Coupling ``lambda_T = -s mu lambda_N`` of sliding contacts; in :data:`Planes` the first
+    component has the normal force."""
     m, p, n = mode[n_friction:], kinetic_positive[n_friction:], kinetic_negative[n_friction:]
     ratio = jnp.where(m == Mode.SLIP_POS, -p, jnp.where(m == Mode.SLIP_NEG, n, 0.0))
     carrier = None
@@ -91,13 +91,13 @@ def coupling(
 
 
 def no_coupling(dtype) -> Coupling:
-    """The identity."""
+    """Coupling without sliding friction: the identity."""
     return Coupling(jnp.zeros((0,), dtype))
 
 
 def active_rows(mode: Int[Array, " nt"], n_friction: int, planes: Planes = ()) -> Bool[Array, " m"]:
-    """Rows that hold an equation: tangents that stick, normals that are closed, of
-    :data:`Planes` once."""
+    """Rows that hold an equation: tangents that stick and normals that are closed, one normal for
+    each of the :data:`Planes`."""
     closed = mode[n_friction:] != Mode.OPEN
     for _, j in planes:
         closed = closed.at[j - n_friction].set(False)
@@ -108,13 +108,13 @@ class Reactions(NamedTuple):
     """Operators that give reactions from the right-hand side of the active rows.
 
     ``motion``: reactions for the motion; redundant rows carry none. ``force``: reactions of
-    minimum norm, the same motion. ``pivot``: smallest relative pivot; a negative one means that
-    accelerations need not exist or be unique (Painleve). ``dependent``: active rows that follow
-    from others, or whose pivot vanishes through friction. Nothing makes the motion obey what they
-    demand: whoever uses the operators must look whether it does. ``unique``: whether forces that
-    the equations leave open do not move anything; the friction of a sliding contact whose normal
-    force is open does. ``null``: columns of reactions that the equations leave open, one for each
-    of ``dependent`` rows, else zeros; None where reactions are always unique, or of one contact.
+    minimum norm, with the same motion. ``pivot``: smallest relative pivot; a negative one means
+    that accelerations need not exist or be unique (Painleve). ``dependent``: active rows that
+    follow from others, or whose pivot vanishes through friction. The operators do not enforce these
+    rows: the caller must check whether the motion obeys them. ``unique``: whether forces that the
+    equations leave open cause no motion; the friction of a sliding contact whose normal force is
+    open does cause one. ``null``: columns of reactions that the equations leave open, one for each
+    of ``dependent`` rows, else zeros; None for one contact, or where reactions are always unique.
     """
 
     motion: Float[Array, "m m"]
@@ -140,8 +140,8 @@ def reaction_operator(
     ``independent``: active rows are known to be linearly independent, whatever the friction.
     Otherwise redundant ones (two supports under one rigid body) are found: accelerations are
     unique, forces are not. The last ``n_normals`` rows are the last to be called dependent.
-    ``causes``: accelerations by unit reactions, times square roots of inertias; needed where ``D``
-    is not symmetric: what forces leave still in contact space they may move elsewhere.
+    ``causes``: accelerations by unit reactions, times square roots of inertias. It is needed where
+    ``D`` is not symmetric: forces without motion in contact space may cause motion elsewhere.
     """
     m = D.shape[0]
     if m == 0:
@@ -162,7 +162,7 @@ def reaction_operator(
     X = jnp.where(mask, result.inverse * weight[:, None] * weight[None, :], 0.0)
     motion = S.before(X)
     if m > UNROLLED_INVERSE:
-        # In a product with a vector each entry would be made on the way, one after the other.
+        # Otherwise the compiler computes each entry, one by one, inside products with vectors.
         motion = once(motion, active.any())
     redundant = result.dependent.any()
     if independent:
@@ -173,14 +173,14 @@ def reaction_operator(
         motion, force, unique, null = shared()
     else:
         # Most systems of many contacts are not redundant; finding out costs more than the rest.
-        # Both come out of it as stored arrays: the compiler would make them anew in each product.
+        # The results are stored arrays: the compiler would compute them anew in each product.
         otherwise = motion, motion, jnp.asarray(True), jnp.zeros_like(motion)
         motion, force, unique, null = where_any(redundant, shared, otherwise)
     return Reactions(motion, force, result.pivot, redundant, result.dependent, unique, null)
 
 
 def spread(found: Reactions, at: int, count: int) -> Reactions:
-    """``found`` with ``count`` rows more, from row ``at`` on, which never carry anything."""
+    """Reactions ``found`` with ``count`` additional rows from ``at`` on, which carry nothing."""
 
     def wider(x):
         for axis in range(x.ndim):
@@ -200,7 +200,7 @@ def spread(found: Reactions, at: int, count: int) -> Reactions:
 def _of_two_rows(D, active, S: Coupling, *, independent: bool) -> Reactions:
     """Reactions in closed form, for one contact or two rows that are independent.
 
-    Friction takes part where the normal of a contact is active alone: the contact slides.
+    Friction enters where only the normal of a contact is active: the contact slides.
     """
     (tt, tn), (nt, nn) = D
     along = nn + nt * S.ratio[0] if S.ratio.shape[0] else nn
@@ -221,7 +221,7 @@ def _of_two_rows(D, active, S: Coupling, *, independent: bool) -> Reactions:
     motion = S.before(X)
     if independent:
         return Reactions(motion, motion, pivot, dependent.any(), dependent, ~dependent[1])
-    # What two rows in one direction leave open: these forces move nothing.
+    # Two rows in one direction leave these forces open; they cause no motion.
     null = jnp.stack([jnp.ones_like(tn), -tn / nn])
     share = null[:, None] * matvec(motion.T, null)[None, :] / jnp.sum(null * null)
     force = motion - jnp.where(dependent[0], share, 0.0)
@@ -229,12 +229,12 @@ def _of_two_rows(D, active, S: Coupling, *, independent: bool) -> Reactions:
 
 
 def _shared(D, active, S: Coupling, weight, result: Elimination, motion, causes):
-    """``motion``, reactions of minimum norm, and whether what they leave open moves nothing."""
+    """``motion``, reactions of minimum norm, whether ``null`` causes no motion, and ``null``."""
     # Forces that do no work on the motion: a dependent row balanced by independent ones.
     dependent = result.dependent
     N = S.before(null_space(result, weight, active))
     moved, size = matmul(D, N), matmul(jnp.abs(D), jnp.abs(N))
-    # As velocities that a unit impulse causes: translations and rotations become comparable.
+    # In velocities that a unit impulse causes, translations and rotations are comparable.
     scale = jax.lax.rsqrt(jnp.where(diagonal_of(D) > 0, diagonal_of(D), 1.0))[:, None]
     largest = jnp.max(size * scale, axis=0)
     unique = jnp.all(jnp.abs(moved) * scale <= UNMOVED * largest[None, :])
@@ -250,7 +250,7 @@ def spanned(
 ) -> tuple[Bool[Array, " m"], Float[Array, "m m"]]:
     """Rows that are combinations of the active ones, and the weights of these combinations.
 
-    What active rows demand then decides the relative motion of the others: they are held.
+    The active rows then determine the relative motion of these rows, too: they are held.
     """
     R = reaction_operator(D, active, no_coupling(D.dtype), independent=False)
     weights = matmul(D, R.motion)

@@ -1,6 +1,6 @@
-"""How well motions satisfy the laws of contact and friction: one judge for all solvers.
+"""Violation of the laws of contact and friction by motions: one check for all solvers.
 
-It uses positions, velocities and forces only, not the modes that a solver reports. For each
+The check uses positions, velocities and forces only, not the modes that a solver reports. For each
 contact the violation of every admissible state is measured and the smallest counts::
 
     open     lambda_N = lambda_T = 0,  g_N >= 0
@@ -31,8 +31,8 @@ from jfric.system.problem import Problem
 def contact_residual(problem: Problem, solution: Solution) -> Float[Array, "m nt"]:
     """Violation of the contact laws at each output and contact, relative; zero is exact.
 
-    Of a ``solution`` of ``problem`` by any solver, as the head of :mod:`jfric.contact.residual` has
-    it. Returns an array (m, nt) of outputs and contacts::
+    ``solution``: a motion of ``problem`` by any solver. :mod:`jfric.contact.residual` defines the
+    violation. Returns an array (m, nt) of outputs and contacts::
 
         >>> solution = jfric.simulate(problem, ts=jnp.linspace(0.0, 4.0, 5))
         >>> bool(jfric.contact_residual(problem, solution).max() < 1e-12)
@@ -58,9 +58,9 @@ def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]
     """Relative defect of the equation of motion at each output.
 
     The equation is ``M dv/dt = f + W_N^T lambda_N + R_T^T lambda_T + J^T lambda_J``, with the
-    reactions ``lambda_J`` of joints. Of a ``solution`` of ``problem``, an array (m, n) of outputs
-    and degrees of freedom: relative to the largest inertia force or reaction of the motion.
-    Piecewise-linear elements in the segments that the solution reports. To rounding::
+    reactions ``lambda_J`` of joints. Returns for a ``solution`` of ``problem`` an array (m, n) of
+    outputs and degrees of freedom, relative to the largest inertia force or reaction of the motion.
+    Piecewise-linear elements act in the segments of the solution. Zero up to rounding::
 
         >>> solution = jfric.simulate(problem, ts=jnp.linspace(0.0, 4.0, 5))
         >>> bool(jfric.motion_residual(problem, solution).max() < 1e-12)
@@ -94,7 +94,7 @@ def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]
         solution.segment,
         solution.z,
     )
-    # Rates of states are nobody's acceleration.
+    # Rates of states are no accelerations.
     defect, size = (x[:, : mechanics.n_dofs] for x in (defect, size))
     return jnp.abs(defect) / jnp.maximum(jnp.max(size), jnp.finfo(size.dtype).tiny)
 
@@ -126,7 +126,7 @@ def _scales(mechanics: Mechanics, solution: Solution, normal):
 
 
 def _of_plane(mechanics: Mechanics, rows, normal, gamma, friction):
-    """How far friction in a plane is beyond its limit, and from that of sliding [N]."""
+    """Excess of friction in a plane over its limit, and its distance from sliding friction [N]."""
     laws = [mechanics.laws[row] for row in rows]
     if len(rows) > 2:
         return _of_disc(laws[0], normal, gamma, friction)
@@ -141,7 +141,7 @@ def _of_plane(mechanics: Mechanics, rows, normal, gamma, friction):
 
 
 def _of_disc(law: AbstractLaw, normal, gamma, friction):
-    """Excess of a disc's friction over its limit, and its distance from that of sliding [N]."""
+    """Excess of a disc's friction over its limit, and its distance from sliding friction [N]."""
     mu = jnp.asarray(law.static()[0], gamma.dtype)
     limits = rules.Disc(mu, law.spins_within)
     found = friction / limits.lengths

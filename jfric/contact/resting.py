@@ -1,4 +1,4 @@
-"""Whether any admissible impulses keep contacts at rest, however many reactions are undetermined.
+"""Whether any admissible impulses keep contacts at rest, even where reactions are undetermined.
 
 With Coulomb's law a body on redundant contacts may have a solution that slides next to one that
 rests: the normal forces are not unique, and another distribution finds less friction. Rest is then
@@ -27,7 +27,7 @@ from jfric.results.modes import Mode
 
 
 class Basis(NamedTuple):
-    """Which multipliers carry: first and second edge of each unilateral contact's cone, friction
+    """Multipliers that carry: first and second edge of each unilateral contact's cone, friction
     elements inside their limits, and those at the upper one."""
 
     first: Bool[Array, " nu"]
@@ -38,7 +38,7 @@ class Basis(NamedTuple):
 
 class _Edges(NamedTuple):
     """``lambda = fixed + E a`` and the rows ``R gamma`` that complement ``a >= 0``: both edges of
-    each cone, then friction elements from their lower limit on; ``used`` marks those there are."""
+    each cone, then friction elements from the lower limit on; ``used`` marks those that exist."""
 
     E: Float[Array, "m k"]
     R: Float[Array, "k m"]
@@ -60,7 +60,7 @@ def _edges(p: ContactProblem, held: Bool[Array, " nt"], mode: Int[Array, " nt"])
     unit = jnp.eye(nu, dtype=dtype)
     zero = jnp.zeros((nf, nu), dtype)
     edge = [jnp.concatenate([zero, unit * mu[None, :], unit]) for mu in (first, second)]
-    # Only held contacts answer along their edges, the others along their normals.
+    # Velocities of held contacts count along their edges, those of the others along the normals.
     row = [
         jnp.concatenate([zero, unit * jnp.where(rubs, mu, 0.0)[None, :], unit])
         for mu in (first, second)
@@ -80,8 +80,8 @@ def _edges(p: ContactProblem, held: Bool[Array, " nt"], mode: Int[Array, " nt"])
 def rest_basis(
     problem: ContactProblem, held: Bool[Array, " nt"], mode: Int[Array, " nt"], needed=True
 ) -> tuple[Basis, Bool[Array, ""]]:
-    """The multipliers that carry with the contacts ``held`` at rest if they can, and whether they
-    were found. Other contacts slide to the side of their ``mode``."""
+    """Basis that keeps the contacts ``held`` at rest if any does, and whether one was found. Other
+    contacts slide to the side of their ``mode``."""
     p, nu = problem, problem.touching.shape[0]
     e = _edges(p, held, mode)
     nf = e.span.shape[0]
@@ -102,7 +102,7 @@ def rest_basis(
 def rest_impulses(
     problem: ContactProblem, held: Bool[Array, " nt"], mode: Int[Array, " nt"], basis: Basis
 ) -> Float[Array, " m"]:
-    """Impulses (m,) of the multipliers that carry, by one linear system; differentiable."""
+    """Impulses (m,) of the multipliers in ``basis``, by one linear system; differentiable."""
     p, e = problem, _edges(problem, held, mode)
     carry = jnp.concatenate([basis.first, basis.second, basis.inside])
     above = jnp.where(basis.upper, e.span, 0.0)

@@ -2,9 +2,9 @@
 
 Along lines these are piecewise linear: a step is the linear system of the modes in which the
 argument of the projection lies, ``gamma = 0`` of sticking rows and closed normals and
-``lambda_T = -+ c+-`` of sliding friction. A few steps suffice from good modes, and there is no
-guarantee from bad ones. In planes a step takes the generalised derivative, the best of some lengths
-of it, and least squares where reactions are redundant.
+``lambda_T = -+ c+-`` of sliding friction. A few steps suffice from good modes; from bad ones there
+is no guarantee. In planes a step uses the generalised derivative, takes the best of several
+lengths, and solves by least squares where reactions are redundant.
 
 Source: P. Alart, A. Curnier, A mixed formulation for frictional contact problems prone to Newton
 like solution methods, Comput. Methods Appl. Mech. Engrg. 92 (1991); V. Acary, M. Bremond, O. Huber,
@@ -30,15 +30,15 @@ from jfric.results.modes import Mode
 STEPS = 30
 #: Lengths of steps that are tried.
 LENGTHS = 0.5 ** np.arange(8)
-#: Least-squares steps: what is added to the squares of singular values, relative to the largest.
+#: Least-squares steps: added to the squares of singular values, relative to their sum.
 REGULAR = 1e-13
 
 
 def semismooth_newton(
     problem: ContactProblem, start: Int[Array, " nt"], tolerance: float
 ) -> tuple[Int[Array, " nt"], Bool[Array, ""], Int[Array, ""]]:
-    """Modes, whether they obey the laws to ``tolerance``, and steps made, from modes to start, of
-    a problem of lines in units."""
+    """Modes of a problem of lines in units, whether they obey the laws to ``tolerance``, and the
+    number of steps from the modes ``start``."""
 
     def running(carry):
         _, done, steps, lost = carry
@@ -89,14 +89,14 @@ def impulses_in_mode(problem: ContactProblem, mode: Int[Array, " nt"]) -> Float[
 
 
 def solve_linear(a: Float[Array, "m m"], b: Float[Array, " m"]) -> Float[Array, " m"]:
-    """``a^-1 b``; written out for few rows, where calling a library costs more than the sum."""
+    """Solution ``a^-1 b``, written out for few rows, where library calls cost more than sums."""
     if a.shape[0] <= UNROLLED_INVERSE:
         return matvec(eliminate(a, 0.0).inverse, b)
     return jnp.linalg.solve(a, b)
 
 
 def newton_step(equations: Callable[[Array], Array], x: Float[Array, " m"]) -> Float[Array, " m"]:
-    """The best of some points along the direction of Newton's method from ``x``."""
+    """The best of several points along the direction of Newton's method from ``x``."""
     slope, defect = jax.jacfwd(lambda x: (equations(x),) * 2, has_aux=True)(x)
     step = least_squares(slope, defect)
     tried = x[None, :] - jnp.asarray(LENGTHS, x.dtype)[:, None] * step[None, :]
@@ -105,7 +105,7 @@ def newton_step(equations: Callable[[Array], Array], x: Float[Array, " m"]) -> F
 
 
 def least_squares(slope: Float[Array, "m m"], defect: Float[Array, " m"]) -> Float[Array, " m"]:
-    """``slope^-1 defect``; of least squares where there is no inverse."""
+    """Solution ``slope^-1 defect``; that of least squares where there is no inverse."""
     # Calls of LAPACK fail in long programs on one processor (jaxlib 0.10.1).
     inverted = inverse if slope.shape[0] <= ROTATED else jnp.linalg.inv
     whole = inverted(slope)

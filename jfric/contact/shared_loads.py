@@ -1,22 +1,22 @@
-"""Reactions that share a load: which of them hold, where equilibrium leaves several.
+"""Distribution of a load over contacts at rest, where equilibrium allows several.
 
-Reactions that balance each other, ``N y``, move nothing. Contacts at rest hold as long as any ``y``
-keeps all limits, ``g = A (lambda + N y) + C n >= 0``, linear in reactions ``lambda`` and given
-normal forces ``n``. As long as those of smallest norm keep them, these are taken. Otherwise some
-limits are ``tight``: carried fully, and the others take the rest. Where one more is passed, it
-becomes tight, too, or changes places with one that its increase relieves, both of least index (the
-dual simplex method with the rule of Bland, which ends). Where there is none to change places with,
-no admissible reactions exist::
+Reactions that balance each other, ``N y``, cause no motion. Contacts hold at rest as long as any
+``y`` keeps all limits, ``g = A (lambda + N y) + C n >= 0``, linear in reactions ``lambda`` and
+given normal forces ``n``. The reactions of smallest norm are taken as long as they keep all limits.
+Otherwise some limits are ``tight``: fully used, while the others take the rest. Where one more
+limit is passed, it becomes tight as well, or replaces one that its increase relieves, both of least
+index (the dual simplex method with the rule of Bland, which ends). Where it can replace none, no
+admissible reactions exist::
 
     g_j = c + sum_i alpha_i g_i < 0,    alpha <= 0,   g_i >= 0
 
-Limits of friction in planes are cones. There a constant preload ``N y`` is added, the one that
+Limits of friction in planes are cones. For these a constant preload ``N y`` is added, the one that
 leaves the largest margin to all limits::
 
     maximise d    subject to    a_j (lambda + N y) + c_j >= d,
                                 (mu N_k - d)^2 >= |E_k^-1 lambda_k|^2
 
-by Newton's method on logarithmic barriers; where a limit is passed, another is looked for.
+by Newton's method on logarithmic barriers; where a limit is passed, a new preload is computed.
 
 Sources: V. Chvatal, Linear Programming (1983), chapters 3 and 10; S. Boyd, L. Vandenberghe, Convex
 Optimization (2004), chapter 11.
@@ -34,20 +34,20 @@ from jaxtyping import Array, Bool, Float
 from jfric.numerics.linear_algebra import diagonal_of, eliminate, inverse, matmul, matvec
 from jfric.numerics.tolerances import ROUNDINGS
 
-#: Part of a limit below which reactions that balance each other do not change it, squared.
+#: Square of the part of a limit below which balanced reactions do not change it.
 UNCHANGED = 1e-9
-#: Newton steps; by what each sharpens the barriers, up to what; and the largest forces that are
-#: looked for, relative to those that were found.
+#: Newton steps; factor by which each sharpens the barriers, and the final sharpness; and the
+#: largest forces considered, relative to those that were found.
 NEWTON, SHARPER, SHARPEST, LARGEST = 100, 1.4, 1e12, 1e3
-#: Part of the largest force by which a margin may miss zero, and must grow.
+#: Part of the largest force by which a margin may be below zero, and by which it must grow.
 MARGIN = 1e-9
 #: Part of the largest share below which one is a rounding error.
 SHARE = 1e-9
 
 
 class Sharing(NamedTuple):
-    """How contacts at rest share a load: limits (g,) that are ``tight``, or, where friction acts in
-    planes, a ``preload`` (m,); the other is None."""
+    """Distribution of a load over contacts at rest: limits (g,) that are ``tight``, or, where
+    friction acts in planes, a ``preload`` (m,); the other is None."""
 
     tight: Bool[Array, " g"] | None
     preload: Float[Array, " m"] | None
@@ -57,7 +57,7 @@ class Room(NamedTuple):
     """Room for reactions (m,) that balance each other to raise limits (g,), which are scaled.
 
     ``spread``: smallest changes of reactions, in the metric of the mobilities, that raise each
-    limit; ``gram``: what these change of all limits; ``scale``: factors of the limits.
+    limit; ``gram``: changes of all limits by these; ``scale``: factors of the limits.
     """
 
     spread: Float[Array, "m g"]
@@ -66,9 +66,9 @@ class Room(NamedTuple):
 
 
 def room(D: Float[Array, "m m"], null: Float[Array, "m m"], limits: Float[Array, "g m"]) -> Room:
-    """``null``: columns of reactions that balance each other, or zeros; ``limits``: their rows."""
+    """Room of the columns ``null``, balanced reactions or zeros, under the rows of ``limits``."""
     diagonal = diagonal_of(D)
-    # As velocities that impulses cause: translations and rotations become comparable.
+    # In velocities that impulses cause, translations and rotations are comparable.
     weight = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
     columns = weight[:, None] * null
     size = jnp.sum(columns * columns, axis=0)
@@ -85,15 +85,15 @@ def room(D: Float[Array, "m m"], null: Float[Array, "m m"], limits: Float[Array,
 
 
 def _shares(room: Room, tight: Bool[Array, " g"]) -> Float[Array, "g g"]:
-    """Shares of the ``tight`` limits that bring them to zero, from their values."""
+    """Matrix from the values of the ``tight`` limits to the shares that bring them to zero."""
     both = tight[:, None] & tight[None, :]
     gram = jnp.where(both, room.gram, jnp.eye(tight.shape[0], dtype=room.gram.dtype))
     return jnp.where(both, eliminate(gram, 0.0, active=tight).inverse, 0.0)
 
 
 class Shared(NamedTuple):
-    """Changes of reactions (m,) from the values of limits (g,), and the magnitudes of what they are
-    made of."""
+    """Changes of reactions (m,) by the values of limits (g,), and the magnitudes of the terms of
+    these changes."""
 
     change: Float[Array, "m g"]
     size: Float[Array, "m g"]
@@ -103,7 +103,7 @@ def shared(room: Room, tight: Bool[Array, " g"]) -> Shared:
     """Changes that bring the ``tight`` limits to zero."""
     shares = _shares(room, tight) * room.scale[None, :]
     change, size = -matmul(room.spread, shares), matmul(jnp.abs(room.spread), jnp.abs(shares))
-    # What cancels is not changed.
+    # Terms that cancel leave rounding errors, which count as no change.
     rounding = ROUNDINGS * jnp.finfo(change.dtype).eps
     return Shared(jnp.where(jnp.abs(change) <= rounding * size, 0.0, change), size)
 
@@ -115,8 +115,9 @@ def exchange(
     fixed: Bool[Array, " g"],
     above: Bool[Array, " g"],
 ) -> tuple[Bool[Array, " g"], Bool[Array, ""]]:
-    """Limits that are tight next where some are ``passed``, and whether that helps: otherwise no
-    reactions hold. Those that are ``fixed`` must be zero, and are passed from ``above``, too."""
+    """Limits that are tight next where some are ``passed``, and whether that helps: if not, no
+    reactions hold. Limits that are ``fixed`` must be zero; they may also be passed from ``above``.
+    """
     place = jnp.arange(tight.shape[0])
     enters = place == jnp.argmax(passed & ~tight)
     column = jnp.sum(jnp.where(enters[None, :], room.gram, 0.0), axis=1)
@@ -131,8 +132,8 @@ def exchange(
 
 
 class Limits(NamedTuple):
-    """Limits that must stay positive, of reactions (m,), which are scaled: linear ones (g,) where
-    they are ``used``, and cones, each of a height and its components (c,)."""
+    """Limits of scaled reactions (m,) that must stay positive: linear ones (g,) where they are
+    ``used``, and cones, each of a height, its components (c,) and whether it is used."""
 
     linear: Callable[[Float[Array, " m"]], Float[Array, " g"]]
     used: Bool[Array, " g"]
@@ -140,8 +141,8 @@ class Limits(NamedTuple):
 
 
 class Preload(NamedTuple):
-    """Reactions (m,) that balance each other, and whether with them all limits hold where they did
-    not."""
+    """Reactions (m,) that balance each other, and whether they make all limits hold that did not
+    hold before."""
 
     reactions: Float[Array, " m"]
     helps: Bool[Array, ""]

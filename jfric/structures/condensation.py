@@ -51,7 +51,7 @@ class CondensedStructure(eqx.Module):
     gap: Float[Array, " m"]
     free: Float[Array, "l n"]
     influence: Float[Array, "r n"]
-    #: Zero where the bodies are held without their contacts [N/m].
+    #: Stiffness added in the contacts; zero where the bodies are held without them [N/m].
     kappa: Float[Array, ""]
 
     @property
@@ -129,7 +129,7 @@ def condense(structure: Structure) -> CondensedStructure:
         )
     influence, free = solve(W.T.toarray()).T, solve(structure.loads.T).T
     D = W @ influence.T
-    # A direction in which both sides are held: it does not move, whatever its stiffness.
+    # In a direction in which both sides are held, the contact cannot move, whatever its stiffness.
     held = np.diagonal(D) <= 1e-14 * np.max(np.diagonal(D))
     D[held, held] = np.mean(np.diagonal(D))
     S = np.linalg.inv(0.5 * (D + D.T))
@@ -145,7 +145,7 @@ def condense(structure: Structure) -> CondensedStructure:
 
 
 def _factorised(K: Any) -> Callable[[np.ndarray], np.ndarray] | None:
-    """``K^-1`` as a function of columns; None where ``K`` is singular."""
+    """A function that applies ``K^-1`` to columns; None where ``K`` is singular."""
     try:
         factors = splu(K)
     except RuntimeError:

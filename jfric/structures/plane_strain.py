@@ -38,10 +38,11 @@ class Block:
 
 
 def two_blocks(upper: Block, lower: Block) -> Structure:
-    """The lower side of ``upper`` on the upper side of ``lower``, thickness 1 m.
+    """Structure of two blocks: the lower side of ``upper`` meets the upper side of ``lower``.
 
-    Both grids must have the same nodes where they meet. Loads of the upper block come first.
-    Sliding is positive where the upper block moves to larger x.
+    The thickness is 1 m. Both grids must have the same nodes where they meet.
+    Loads of the upper block come first. Sliding is positive where the upper block moves to larger
+    x.
     """
     parts = [_assemble(block) for block in (upper, lower)]
     offset = (0, parts[0].n)
@@ -123,7 +124,7 @@ def _assemble(block: Block) -> _Part:
 
 
 def _meeting(upper: Block, lower: Block, parts: list[_Part]) -> np.ndarray:
-    """Degrees of freedom (m, 2, 2) of meeting nodes: pair, body, direction; in the order of x."""
+    """Degrees of freedom (m, 2, 2) of meeting nodes (pair, body, direction), in the order of x."""
     level = np.min(upper.y)
     if not np.isclose(level, np.max(lower.y)):
         raise ProblemError(

@@ -5,7 +5,7 @@ With ``r = W u`` (the relative displacements of the contacts) the motion is take
     u = Phi r + Psi eta,   Phi = K^-1 W^T (W K^-1 W^T)^-1,   K Psi = M Psi Omega^2 with W Psi = 0
 
 ``Phi``: static displacements by unit relative displacements of the contacts; ``Psi``: the lowest
-modes of the structure with all contacts glued. Stiffness then has no coupling between both. Source:
+modes of the structure with all contacts glued. The stiffness does not couple the two. Source:
 R. R. Craig, M. C. C. Bampton, Coupling of substructures for dynamic analyses, AIAA Journal 6
 (1968), in coordinates of the contacts.
 """
@@ -49,7 +49,7 @@ class ReducedStructure(eqx.Module):
 
     @property
     def axes(self) -> list[str]:
-        """Names: ``n01...``, ``t01...``, then ``m01...`` for the modes."""
+        """Names of the coordinates: ``n01...``, ``t01...``, then ``m01...`` for the modes."""
         m = self.gap.shape[0]
         k = self.K.shape[0] - 2 * m
         width = max(2, len(str(k)))
@@ -91,7 +91,7 @@ def reduce_structure(
     """Keep the contacts and the ``modes`` lowest interior modes of ``structure``.
 
     ``mass_redistribution``: contact nodes are made massless, their mass goes to the other nodes
-    (:func:`redistribute_mass`). One interior mode beside a contact::
+    (:func:`redistribute_mass`). One interior mode and one contact::
 
         >>> import numpy as np
         >>> K, M = np.diag([2.0, 1.0, 4.0, 9.0]), np.eye(4)
@@ -149,9 +149,9 @@ def _glued_modes(structure: Structure, modes: int) -> tuple[np.ndarray, np.ndarr
 
 
 def redistribute_mass(structure: Structure) -> Structure:
-    """``structure`` with a diagonal mass matrix in which contact nodes have no mass.
+    """The ``structure`` with a diagonal mass matrix in which contact nodes have no mass.
 
-    In each body and direction the masses of the other nodes are changed as little as possible such
+    In each body and direction the masses of the other nodes change as little as possible such
     that mass, centre and moment of inertia stay. Source: H. B. Khenous, P. Laborde, Y. Renard, Mass
     redistribution method for finite element contact problems in elastodynamics, Eur. J. Mech.
     A/Solids 27 (2008).

@@ -17,7 +17,7 @@ from jfric.numerics.printing import printable
 @printable
 @dataclass(frozen=True)
 class Structure:
-    """``M u'' + K u = f + W_N^T lambda_N + W_T^T lambda_T`` with ``m`` contacts.
+    """Structure ``M u'' + K u = f + W_N^T lambda_N + W_T^T lambda_T`` with ``m`` contacts.
 
     ``u`` (n,) displacements of the free degrees of freedom [m], ``K`` [N/m] and ``M`` [kg] (n, n)
     sparse, ``loads`` (l, n) [N]: one row for each load. Rows of ``W_N`` and ``W_T`` (m, n): the gap
@@ -68,7 +68,7 @@ class Structure:
 
     @property
     def contact_dofs(self) -> np.ndarray:
-        """Degrees of freedom that take part in a contact."""
+        """Degrees of freedom that take part in a contact, in ascending order."""
         rows: Any = sp.vstack([sp.csr_matrix(self.W_N), sp.csr_matrix(self.W_T)]).tocsr()
         return np.unique(rows.indices)
 

@@ -1,4 +1,4 @@
-"""Starts of bodies that are not given, from the joints, and whether starts meet these."""
+"""Starts of bodies that follow from the joints, and whether starts meet the joints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jfric.system.start import started
 
 
 class Assembled(NamedTuple):
-    """A start as joints let it be, and as their equations see it, None without any."""
+    """A start that meets the joints, and its values in their equations (None without joints)."""
 
     q: Float[Array, " n"]
     v: Float[Array, " n"]
@@ -29,13 +29,13 @@ class Assembled(NamedTuple):
 
 
 class SeenStart(NamedTuple):
-    """A start as the equations of all joints see it."""
+    """A start, with its values and rates in the equations of all joints."""
 
     q: Float[Array, " n"]
     v: Float[Array, " n"]
     #: In the metric of unit masses.
     tied: Tied
-    #: Rates of the equations, and what rounding errors of values and rates are relative to.
+    #: Rates of the equations; magnitudes to which rounding errors of values and rates are relative.
     rates: Float[Array, " k"]
     length: Float[Array, " k"]
     speed: Float[Array, " k"]
@@ -46,9 +46,9 @@ class SeenStart(NamedTuple):
 def assembled_start(
     problem: AbstractProblem,
 ) -> tuple[dict[str, tuple[Any, Any]], SeenStart | None]:
-    """Positions and velocities by degree of freedom of a start on the joints, where some of it
-    follows from these; and that start as they see it, None without joints. All numbers of
-    ``problem`` are known."""
+    """Positions and velocities of a start that meets the joints, by degree of freedom, if parts of
+    it follow from the joints; and its values in the equations, None without joints. All numbers of
+    ``problem`` must be known."""
     if not has_joints(problem):
         return {}, None
     found = jax.tree.map(np.asarray, _assembled(problem.resolved()))
@@ -59,7 +59,7 @@ def assembled_start(
 
 @functools.partial(Kept, options=brief_options)
 def _assembled(problem: AbstractProblem) -> Assembled:
-    """A program for all of the start: its parts alone would be a hundred small ones."""
+    """The start in one program; its parts would be compiled as a hundred small ones."""
     problem = started(problem)
     t, q, v = problem.start()
     equations = [e.function for e in joint_equations(problem)]

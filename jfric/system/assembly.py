@@ -40,13 +40,13 @@ from jfric.system.varying import Energies, Varying
 
 
 def mass_matrix(problem: AbstractProblem) -> Float[Array, "n n"]:
-    """Mass matrix of a resolved problem, at its start where it depends on position."""
+    """Mass matrix of a resolved problem; at its start where the matrix depends on position."""
     result = _fixed_mass(problem)
     t, q, _ = problem.start()
     return sum((energies.mass(t, q) for energies in _energies(problem)), result)
 
 
-#: The mass matrix where all numbers are known.
+#: Mass matrix of a problem whose numbers are all known.
 known_mass_matrix = Kept(mass_matrix, options=brief_options)
 
 
@@ -92,8 +92,8 @@ def _energies(problem: AbstractProblem) -> list[Energies]:
 def displacement_functions(
     problem: AbstractProblem,
 ) -> dict[str, tuple[int, Callable[..., Array]]]:
-    """Displacements that are functions, and such sliding velocities (:class:`Rate`): row among
-    tangents, then normals, and function, by the path of the field."""
+    """Displacements, and sliding velocities (:class:`Rate`), that are functions, by the path of the
+    field: the row (among tangents, then normals) and the function."""
     if problem.section("body"):
         problem = problem.resolved()
     friction, contacts = problem.friction_rows(), unilateral_contacts(problem)
@@ -119,8 +119,8 @@ def displacement_functions(
 
 
 class _Linear(NamedTuple):
-    """Constant matrices with rows for the coordinates, columns for these and for bases; and the
-    energies that are not in them: of the mass matrix and of forces."""
+    """Constant matrices, with rows for the coordinates and columns for these and for bases; and the
+    energies that they do not contain: those of the mass matrix and of forces."""
 
     M: Float[Array, "n n"]
     C: Float[Array, "n nnb"]
@@ -131,7 +131,7 @@ class _Linear(NamedTuple):
 
 
 def _linear(problem: AbstractProblem, t, q) -> _Linear:
-    """Masses, springs, dampers and weight; energies that are found to be linear join them."""
+    """Masses, springs, dampers and weight, with the energies that turn out to be linear."""
     axes, both = problem.axes, problem.axes + problem.bases
     n, width = len(axes), len(both)
     K = jnp.zeros((n, width)).at[:, :n].set(_matrix(problem.matrices.K, n))
@@ -173,8 +173,7 @@ class _Directions(NamedTuple):
 
 
 def _directions(problem: AbstractProblem, tangents, normals, t) -> _Directions:
-    """Directions of ``tangents`` and ``normals``; functions that are found to be linear join
-    them."""
+    """Directions of ``tangents`` and ``normals``, with the functions that turn out to be linear."""
     n, both = len(problem.axes), problem.axes + problem.bases
     W_T, W_N = (
         _rows([None if d is None else d.vector(both) for d in side], len(both))
@@ -197,7 +196,7 @@ def _directions(problem: AbstractProblem, tangents, normals, t) -> _Directions:
 
 
 def _varying(linear: _Linear, M_inverse, displacements, equations, n: int) -> Varying | None:
-    """Mass matrix, directions and joints that depend on the position, None without any."""
+    """Mass matrix, directions and joints that depend on the position; None if there are none."""
     curved = linear.curved
     if not (curved or displacements or equations):
         return None
@@ -240,7 +239,7 @@ def _nonlinear(problem: AbstractProblem, forces: tuple[Energies, ...]) -> tuple[
 
 
 def assemble(problem: AbstractProblem) -> Mechanics:
-    """Assemble ``problem`` (expressions are resolved first, starts put on joints)."""
+    """Assemble ``problem`` (expressions are resolved first, starts made to meet the joints)."""
     problem = started(problem)
     axes, (t, q, v) = problem.axes, problem.start()
     n = len(axes)
@@ -312,7 +311,7 @@ def _planes(problem: AbstractProblem) -> tuple[tuple[int, ...], ...]:
 
 
 def _matrix(entries, n: int):
-    """For ``n`` coordinates: what is given is for the degrees of freedom."""
+    """Matrix (n, n) from ``entries`` for the degrees of freedom; zero for other coordinates."""
     if entries is None:
         return jnp.zeros((n, n))
     if isinstance(entries, (tuple, list)):

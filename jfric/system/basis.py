@@ -1,7 +1,7 @@
 """Functions of time on a smooth piece, as combinations of few basis functions ``w(s)``.
 
 These are powers of the time ``s`` since the start of the piece, and a sine and cosine for each
-harmonic term. They obey ``dw/ds = A w``, so that what is given can be part of a linear system.
+harmonic term. They obey ``dw/ds = A w``, so that given functions can be part of a linear system.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Basis(NamedTuple):
 
 
 def basis(functions: Sequence[AbstractFunction], t, dtype) -> Basis:
-    """The basis of all ``functions`` on the piece that begins at or holds ``t``."""
+    """The basis of all ``functions`` on the piece that begins at or contains ``t``."""
     parts = [f.components(t) for f in functions]
     powers = powers_of_time(functions)
     harmonics = [(i, h) for i, p in enumerate(parts) for h in p.harmonics]
@@ -59,12 +59,12 @@ def basis(functions: Sequence[AbstractFunction], t, dtype) -> Basis:
 
 
 def powers_of_time(functions: Sequence[AbstractFunction]) -> int:
-    """How many powers of time their basis begins with."""
+    """Number of powers of time with which the basis of ``functions`` begins."""
     return max([1, *(len(f.components(0.0).polynomial) for f in functions)])
 
 
 def functions_after(powers: int, omegas: list, waves: list, s) -> list:
-    """Powers of ``s``, and each sine and cosine of ``waves`` a time ``s`` later."""
+    """Powers of ``s``, and each sine and cosine of ``waves`` after the time ``s``."""
     result = [jnp.ones_like(s)]
     for _ in range(1, powers):
         result.append(result[-1] * s)

@@ -10,12 +10,12 @@ import equinox as eqx
 
 from jfric.system.fields import Scalar, holds, optional, scalar, written
 
-#: The three degrees of freedom of a body, behind its name, and what they are.
+#: The three degrees of freedom of a body, which follow its name, and their kinds.
 COORDINATES = {"x": "translation", "y": "translation", "phi": "rotation"}
 
 
 def pair(value: Any) -> Any:
-    """Two numbers, or None."""
+    """A list of two numbers as array leaves; any other value unchanged."""
     return tuple(scalar(x) for x in value) if isinstance(value, (tuple, list)) else value
 
 
@@ -31,9 +31,9 @@ class Body(eqx.Module):
     ``m`` [kg], ``J`` [kg m^2] about its centre of mass. A body ``rod`` declares the degrees of
     freedom ``rod_x``, ``rod_y`` (of the centre of mass) and ``rod_phi``, counterclockwise, which
     all other elements may name. ``at`` [m], ``angle`` [rad], ``v`` [m/s], ``omega`` [rad/s]: its
-    start, kept as initial states (``initial.rod_x.q``). What is not given is zero, or, where the
-    joints do not allow that, follows from them, near an angle of zero; also where lengths or
-    other parts of the start are changed, swept or differentiated.
+    start, kept as initial states (``initial.rod_x.q``). Values that are not given are zero. Where
+    the joints do not allow that, they follow from the joints, near an angle of zero, and follow
+    again when lengths or other parts of the start are changed, swept or differentiated.
     ``points``: named points in body coordinates [m], from the centre of mass along axes that turn
     with the body. Contacts, joints and springs refer to them as ``"rod.tip"``, and to the centre
     of mass as ``"rod"``. A rod that falls flat on two supports::
@@ -117,7 +117,7 @@ class LinkSpring(eqx.Module):
     """Spring and damper between two points: force ``-(k (L - x0) + c dL/dt)`` along the line.
 
     ``points``: two references (``"rod.tip"``, ``"ground.wall"``) a distance ``L`` apart. ``k``
-    [N/m], ``c`` [N s/m]: not negative; ``x0`` [m]: length without force. As a file says it::
+    [N/m], ``c`` [N s/m]: not negative; ``x0`` [m]: length without force. In a file::
 
         >>> sprung = jfric.Problem(
         ...     [],
@@ -147,10 +147,10 @@ def coordinates(name: str) -> tuple[str, ...]:
 
 
 def dofs_of(bodies: Mapping[str, Any]) -> dict[str, str]:
-    """Degrees of freedom of ``bodies``, and what each is."""
+    """Degrees of freedom of ``bodies``, and the kind of each."""
     return {f"{name}_{c}": kind for name in bodies for c, kind in COORDINATES.items()}
 
 
 def at_rest(body: Body) -> Body:
-    """``body`` without its start."""
+    """The ``body`` without its start."""
     return Body(body.m, body.J, points=body.points)

@@ -1,4 +1,4 @@
-"""Checks of bodies, and of what refers to their points."""
+"""Checks of bodies, and of elements that refer to their points."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _NAME = re.compile(r"[A-Za-z]\w*")
 
 
 def require_body(problem: AbstractProblem, section: str, name: str, element: Any) -> None:
-    """Raise :class:`ProblemError` for a body, the ground, or a spring between points that cannot
-    be what it is by its structure."""
+    """Raise :class:`ProblemError` for a body, the ground, or a spring or joint between points whose
+    structure is not possible."""
     where = element_label(section, name)
     if isinstance(element, Body):
         _points(where, element.points)
@@ -56,7 +56,7 @@ def _two_places(problem: AbstractProblem, where: str, points: Any) -> None:
 
 
 def _two_sides(where: str, first: str, second: str) -> None:
-    """Two references, of two bodies."""
+    """Raise :class:`ProblemError` unless two references belong to two bodies."""
     name = first.partition(".")[0]
     if name == second.partition(".")[0]:
         raise ProblemError(
@@ -85,8 +85,8 @@ def _points(where: str, points: Any) -> None:
 
 
 def require_start(name: str, body: Body) -> None:
-    """Raise :class:`ProblemError` for a name that degrees of freedom cannot have, a position or a
-    velocity that is not of two numbers."""
+    """Raise :class:`ProblemError` for a name that degrees of freedom cannot have, and for a
+    position or a velocity that does not consist of two numbers."""
     if not _NAME.fullmatch(str(name)) or name == GROUND:
         raise ProblemError(
             f"body: found the name {name!r}, names of bodies start with a letter, hold letters, "
@@ -121,7 +121,7 @@ def require_body_values(where: str, element: Any) -> None:
 
 
 def require_touching(problem: AbstractProblem, where: str, contact: Contact) -> None:
-    """Raise :class:`ProblemError` for a contact between bodies that names none, or too much."""
+    """Raise :class:`ProblemError` for fields that a contact between bodies lacks or cannot have."""
     for field in ("normal", "tangent", "sliding", "plane"):
         if getattr(contact, field) is not None:
             raise ProblemError(
@@ -156,8 +156,8 @@ def _around(problem: AbstractProblem, where: str, contact: Contact) -> None:
 
 
 def require_rolling(problem: AbstractProblem, where: str, element: Any) -> None:
-    """Raise :class:`ProblemError` unless a point, or a circle round it, has a line or a circle of
-    another body beside it."""
+    """Raise :class:`ProblemError` unless a point, or a circle round it, has one partner on another
+    body: a line or a circle."""
     if (element.line is None) == (element.circle is None):
         found = "neither" if element.line is None else "both"
         raise ProblemError(f"{where}: found {found} of line and circle, exactly one is needed")

@@ -1,4 +1,4 @@
-"""Between which numbers a parameter may lie, as far as that follows from its path alone."""
+"""Bounds of parameters, as far as they follow from the path alone."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from jfric.system.position_factor import PeriodicFactor, SplineFactor
 
 #: Lists whose numbers increase.
 _INCREASING = ("times", "x")
-#: Numbers beside those of the system: of the controller and of the sensors of a fit.
+#: Numbers that are not part of the system: of the controller and of the sensors of a fit.
 _OTHERS = ("delay", "controller.delay", "controller.lag", "controller.limit")
 _CHANNELS, _LATE = ("sensor", "input"), ("delay", "lag")
 
-#: What a path to a number of a law or a factor ends with, below the field itself: friction.curve.3,
+#: End of a path to a number of a law or a factor, below the field itself: friction.curve.3,
 #: friction.mu.positive.
 _BELOW = re.compile(r"(\.(\d+|positive|negative|first|second))+$")
-#: Numbers of each direction of a plane, of friction that differs along them.
+#: End of a path to a number of one direction of a plane, where friction differs along them.
 _OF_AXES = re.compile(r"\.(first|second)$")
 
 #: Fields that are directions.
@@ -59,25 +59,25 @@ def bounds_of(path: str) -> Bounds:
         return Bounds()
     # A function of time is bounded by its values, not by each of its numbers.
     known = about(SECTIONS[section])
-    # Fields of laws and of factors stand as if they were the element's own.
+    # Fields of laws and of factors appear in paths as if they were the element's own.
     classes = (PeriodicFactor, SplineFactor, *LAWS.values()) if "law" in known else ()
     inside = ChainMap(*map(about, classes))
     found = known.get(field) or inside.get(_BELOW.sub("", f".{rest}").rpartition(".")[2])
     bounds = Bounds() if found is None else found.bounds
-    # What differs along both directions of a plane is divided by.
+    # Numbers that differ along both directions of a plane are divided by.
     positive = bounds == Bounds(0.0) and _OF_AXES.search(rest)
     return bounds._replace(closed=False) if positive else bounds
 
 
 def numbers_hold(problem: AbstractProblem) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
-    """Whether all numbers of ``problem`` are finite, and whether all are within their bounds: for
-    numbers that are known only while a program runs. Neither has a derivative."""
+    """Whether all numbers of ``problem`` are finite, and whether all are within their bounds, for
+    numbers that are known only while a program runs. Neither result has a derivative."""
     problem, dtype = jax.lax.stop_gradient(problem.resolved()), jnp.result_type(float)
     values, low, closed, high, pairs = [], [], [], [], []
     for path, value in parameters(problem).items():
         value, bounds = jnp.asarray(value), bounds_of(path)
         if path.startswith("friction.") and path.endswith((".N", ".limit")):
-            bounds = Bounds()  # a force that is negative ends the run where it is
+            bounds = Bounds()  # a force that is negative ends the run where that happens
         if not jnp.issubdtype(value.dtype, jnp.floating):
             continue
         values.append(jnp.ravel(value).astype(dtype))
@@ -94,15 +94,15 @@ def numbers_hold(problem: AbstractProblem) -> tuple[Bool[Array, ""], Bool[Array,
         if problem.section("jenkins_coupling"):
             pairs.append(smallest_eigenvalue(K) >= SINGULAR)
     x = jnp.concatenate(values)
-    # Compared as it is: the next number above zero is zero to the processor.
+    # Open bounds need ">": the processor would take the next number above zero for zero.
     above = (x > np.concatenate(low)) | (np.concatenate(closed) & (x == np.concatenate(low)))
     inside = jnp.all(above & (x <= np.concatenate(high)))
     return jnp.isfinite(x).all(), jnp.stack([inside, *pairs]).all()
 
 
 def largest_state(element: AbstractBristle) -> Float[Array, ""] | None:
-    """Largest magnitude of the state in any motion from rest, where there is one; infinite where
-    the numbers set none."""
+    """Largest magnitude of the state in any motion from rest; infinite where the numbers set no
+    limit, None for elements without one."""
     if isinstance(element, Dahl):
         return element.F_c / element.sigma
     if isinstance(element, LuGre):
@@ -148,8 +148,8 @@ def _relations(element: Any) -> list[Bool[Array, ""]]:
 
 
 def _is_weight(parts: list[str]) -> bool:
-    """Whether a number says how much of a degree of freedom, whatever its name, a direction has.
-    An element may be called ``normal``, but not ``direction``."""
+    """Whether the path ``parts`` ends at a coefficient of a direction, whatever the degree of
+    freedom is called. An element may be called ``normal``, but not ``direction``."""
     if len(parts) < 2:
         return False
     return parts[-2] == "direction" or (len(parts) > 2 and parts[-2] in _DIRECTIONS)

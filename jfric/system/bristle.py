@@ -1,8 +1,8 @@
 """Friction with a state of its own: bristles that bend, and asperities that age. Pure data.
 
 With the sliding velocity ``gamma = w^T v`` an element obeys ``z' = rate``, and its force along
-``w`` is ``-friction``; both are smooth for each sign of ``gamma``, which is an event where it
-changes.
+``w`` is ``-friction``. Both are smooth for each sign of ``gamma``; a change of the sign is an
+event.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from jfric.system.laws import power
 class AbstractBristle(eqx.Module):
     """Friction with one state ``z``.
 
-    ``direction``: of ``w``, as in :class:`jfric.Friction`. A class of one's own gives ``rate``,
+    ``direction``: ``w``, as in :class:`jfric.Friction`. A user's class defines ``rate``,
     ``friction`` and ``size``. Example: see :class:`jfric.Dahl`.
     """
 
     direction: eqx.AbstractVar[Direction]
     #: Whether ``z`` follows ``gamma`` so fast that explicit steps would be short.
     stiff: ClassVar[bool] = False
-    #: The field that is the state at the start.
+    #: Name of the field with the state at the start.
     starts: ClassVar[str] = "z0"
     symbol: ClassVar[str] = "spring and slider"
 
@@ -39,11 +39,11 @@ class AbstractBristle(eqx.Module):
     @property
     @abc.abstractmethod
     def size(self) -> Any:
-        """The size of the state in gross sliding: far below it nothing needs to be resolved."""
+        """The size of the state in gross sliding; changes far below it need not be resolved."""
 
     @abc.abstractmethod
     def rate(self, gamma, z, side) -> Any:
-        """``z'`` at the sliding velocity ``gamma`` of the sign ``side``."""
+        """Rate ``z'`` at the sliding velocity ``gamma`` of the sign ``side``."""
 
     @abc.abstractmethod
     def friction(self, gamma, z, side) -> Any:
@@ -55,11 +55,11 @@ class Dahl(AbstractBristle):
 
         F = sigma z,    z' = gamma |r|^exponent sign(r),    r = 1 - F sign(gamma)/F_c
 
-    ``direction``: of ``w``, as in :class:`jfric.Friction`; it may end at a support
+    ``direction``: ``w``, as in :class:`jfric.Friction`; it may end at a support
     (:class:`jfric.Base`). ``sigma`` [N/m or N m/rad]: stiffness at rest, ``F_c`` [N or N m]: limit,
-    both positive; ``exponent`` at least 1, which it is unless given. ``z0`` [m or rad]: state at
-    the start. The force depends on the way alone, not on the rate. There is no true stick: under a
-    load that trembles the body creeps. Results have ``z.dahl``.
+    both positive; ``exponent``: at least 1, by default 1. ``z0`` [m or rad]: state at the start.
+    The force depends on the path alone, not on the rate. There is no true stick: the body creeps
+    under a load that fluctuates. Results have ``z.dahl``.
 
     Source: P. R. Dahl, "A solid friction model", Aerospace Corporation TOR-0158(3107-18)-1 (1968).
     From rest ``F = F_c (1 - exp(-sigma x/F_c))`` for the exponent 1::
@@ -92,13 +92,13 @@ class BoucWen(AbstractBristle):
 
         F = k z,    z' = A gamma - beta |gamma| |z|^(n-1) z - gamma_ gamma |z|^n
 
-    with ``gamma_`` for the parameter ``gamma``. ``direction``: of ``w``, as in
+    with ``gamma_`` for the parameter ``gamma``. ``direction``: ``w``, as in
     :class:`jfric.Friction`; it may end at a support. ``k`` [N/m or N m/rad]: positive; ``A`` [1]:
     positive; ``beta``, ``gamma`` [1/m^n or 1/rad^n]; ``n`` at least 1. ``z0`` [m or rad]: state at
     the start. ``|z|`` stays below ``(A/(beta + gamma))^(1/n)`` where ``beta + gamma > 0``; the
-    element takes energy from every cycle where ``-beta <= gamma <= beta``. Only ``k A`` and the
-    products of ``beta`` and ``gamma`` with a power of ``k`` show in forces: keep one of them fixed
-    in a fit. Results have ``z.bouc_wen``.
+    element takes energy from every cycle where ``-beta <= gamma <= beta``. Forces depend only on
+    ``k A`` and the products of ``beta`` and ``gamma`` with a power of ``k``: keep one of these
+    parameters fixed in a fit. Results have ``z.bouc_wen``.
 
     Sources: R. Bouc, "Forced vibration of mechanical systems with hysteresis" (1967); Y.-K. Wen,
     "Method for random vibration of hysteretic systems", J. Engineering Mechanics Division 102
@@ -138,17 +138,17 @@ class LuGre(AbstractBristle):
         z' = gamma - alpha sigma0 |gamma| z/g,    g = F_c + (F_s - F_c) exp(-(gamma/v_s)^2)
         F  = sigma0 z + sigma1 z' + sigma2 gamma
 
-    ``direction``: of ``w``, as in :class:`jfric.Friction`; it may end at a support.
+    ``direction``: ``w``, as in :class:`jfric.Friction`; it may end at a support.
     ``sigma0`` [N/m or N m/rad], ``F_c`` and ``F_s >= F_c`` [N or N m], ``v_s`` [m/s or rad/s]:
     positive; ``sigma1``, ``sigma2`` [N s/m or N m s/rad]: not negative. The element is passive if
     ``sigma2 > sigma1 (F_s - F_c)/F_c``. ``alpha`` is 1, and the body creeps under a load that
-    trembles; with ``breakaway`` between 0 and 1 the element is elasto-plastic and truly sticks::
+    fluctuates; with ``breakaway`` between 0 and 1 the element is elasto-plastic and truly sticks::
 
-        alpha = 0 where |z| <= breakaway g/sigma0, or z pushes the way that gamma goes,
+        alpha = 0 where |z| <= breakaway g/sigma0, or z pushes in the direction of gamma,
                 1 where |z| >= g/sigma0, between them half a period of a sine
 
-    ``z0`` [m or rad]: state at the start. It is stiff: steps are implicit (Radau IIA of order 13).
-    Results have ``z.lugre``.
+    ``z0`` [m or rad]: state at the start. The element is stiff: steps are implicit (Radau IIA of
+    order 13). Results have ``z.lugre``.
 
     Sources: C. Canudas de Wit, H. Olsson, K. J. Astrom, P. Lischinsky, "A new model for control of
     systems with friction", IEEE Trans. Automatic Control 40 (1995); P. Dupont, V. Hayward,
@@ -179,7 +179,7 @@ class LuGre(AbstractBristle):
         return self.F_c / self.sigma0
 
     def steady(self, gamma):
-        """``g`` at the sliding velocity ``gamma`` [N or N m]."""
+        """Steady friction ``g`` at the sliding velocity ``gamma`` [N or N m]."""
         drop = self.F_s - self.F_c
         return self.F_c + drop * jnp.exp(-jnp.square(gamma / self.v_s))
 
@@ -206,12 +206,13 @@ class RateState(AbstractBristle):
         ageing:  theta' = 1 - V theta/D_c,      slip:  theta' = -(V theta/D_c) ln(V theta/D_c)
 
     in the form that is defined at rest, ``mu = a asinh(gamma/(2 V0) exp((mu0 + b psi)/a))``, which
-    differs by less than rounding where sliding counts. ``direction``: of ``w``, as in
-    :class:`jfric.Friction`; it may end at a support. ``N`` [N or N m]: normal force (of a law for
-    stresses the normal stress, beside masses and stiffnesses per area), ``a`` [1], ``D_c`` [m or
+    differs by less than rounding at all relevant speeds. ``direction``: ``w``, as in
+    :class:`jfric.Friction`; it may end at a support. ``N`` [N or N m]: normal force (in a law for
+    stresses: normal stress, with masses and stiffnesses per area), ``a`` [1], ``D_c`` [m or
     rad] and ``V0`` [m/s or rad/s]: positive; ``b`` [1]: not negative; ``mu0`` [1]. The state is
     ``psi`` [1], ``psi0`` at the start: zero in steady sliding at ``V0``. ``evolution``:
-    ``"ageing"`` or ``"slip"``. It is stiff, as :class:`jfric.LuGre`. Results have ``z.rate_state``.
+    ``"ageing"`` or ``"slip"``. It is stiff, like :class:`jfric.LuGre`. Results have
+    ``z.rate_state``.
 
     Steady sliding on a spring is stable above the stiffness ``N (b - a)/D_c``. Sources: J. H.
     Dieterich, J. Geophysical Research 84 (1979); A. Ruina, ibid. 88 (1983); J. R. Rice, A. L.
@@ -251,7 +252,7 @@ class RateState(AbstractBristle):
         # The argument of asinh may be beyond the largest number.
         exponent = (self.mu0 + self.b * z) / self.a
         x = side * gamma / (2.0 * self.V0)
-        # An odd function; steps may look a little beyond rest.
+        # Friction is an odd function; steps may evaluate it slightly beyond rest.
         back = x < 0.0
         x, side = jnp.where(back, -x, x), jnp.where(back, -side, side)
         small = jnp.exp(-2.0 * exponent)
@@ -259,7 +260,7 @@ class RateState(AbstractBristle):
         return side * self.N * self.a * (exponent + jnp.log(x + root))
 
 
-#: Sections of such elements.
+#: Sections of elements with a state.
 BRISTLES: dict[str, type[AbstractBristle]] = {
     "dahl": Dahl,
     "bouc_wen": BoucWen,

@@ -1,4 +1,4 @@
-"""Checks of elements with a state, and what they take no energy by."""
+"""Checks of elements with a state, and of their passivity."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jfric.system.description import AbstractProblem
 
 
 def require_bristle(where: str, section: str, element: AbstractBristle) -> None:
-    """Raise :class:`ProblemError` for numbers that make no such element."""
+    """Raise :class:`ProblemError` for numbers that an element with a state cannot have."""
     if isinstance(element, LuGre) and float(element.F_s) < float(element.F_c):
         raise ProblemError(
             f"{where}.F_s: found {float(element.F_s):g}, must not be below F_c "

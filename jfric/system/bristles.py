@@ -1,7 +1,7 @@
-"""All elements with a state of their own of a system, as forces on coordinates.
+"""All elements with a state in a system, as forces on coordinates.
 
-A state ``z`` is the velocity of a coordinate of mass one behind the degrees of freedom, its rate
-the force on it: nothing else needs to know of states.
+A state ``z`` is the velocity of a coordinate of mass one that follows the degrees of freedom, and
+its rate is the force on that coordinate. Other modules need to know nothing of states.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from jfric.system.description import AbstractProblem, state_axis
 
 
 class Bristles(eqx.Module):
-    """``b`` of them, in the order of their states."""
+    """The ``b`` elements with a state, in the order of the states."""
 
     elements: tuple[AbstractBristle, ...]
     directions: Float[Array, "b n"]
-    #: Coordinates of the states, and places among the piecewise-linear elements, which tell the
+    #: Coordinates of the states, and indices among the piecewise-linear elements, which give the
     #: sign of the sliding velocity.
     states: tuple[int, ...] = eqx.field(static=True)
     places: tuple[int, ...] = eqx.field(static=True)

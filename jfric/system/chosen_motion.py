@@ -1,4 +1,4 @@
-"""Velocities of the user's choice along a motion, and their units."""
+"""Velocities that the user defines, along a motion, and their units."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jfric.system.state_function import bound_to
 
 
 def chosen_units(problem: AbstractProblem) -> dict[str, str]:
-    """Units of the velocities of the user's choice, each without its factor ``1/s``."""
+    """Units of the velocities that the user defines, each without its factor ``1/s``."""
     return {
         name: "rad" if element.kind == "rotation" else "m"
         for name, element in problem.section("velocity").items()
@@ -19,8 +19,8 @@ def chosen_units(problem: AbstractProblem) -> dict[str, str]:
 
 
 def chosen_motion(problem: AbstractProblem, name: str, t, q, v, a=None) -> Float[Array, ""]:
-    """The velocity ``name`` of the user's choice where degrees of freedom have the positions ``q``
-    (n,) and velocities ``v`` (n,), or its rate where they have the accelerations ``a`` (n,)."""
+    """The velocity ``name`` that the user defines, for positions ``q`` (n,) and velocities ``v``
+    (n,) of the degrees of freedom; with the accelerations ``a`` (n,) its rate."""
     problem = problem.resolved()
     function = bound_to(problem, f"v.{name}")
     if a is None:

@@ -18,8 +18,8 @@ from jfric.system.position_factor import AbstractPositionFactor
 class Attached(NamedTuple):
     """Degrees of freedom that a direction acts on, by number, where they are few.
 
-    ``single``: the only coordinate, where the direction is that one; ``pair``: both of a
-    difference; ``only``: the only degree of freedom, whatever bases there are beside it.
+    ``single``: the only coordinate, where the direction is that one; ``pair``: both coordinates of
+    a difference; ``only``: the only degree of freedom, whatever bases take part as well.
     """
 
     single: int | None
@@ -43,7 +43,7 @@ class ContactRow(eqx.Module):
     """One contact: friction with a given normal force, or a unilateral contact.
 
     ``normal_force``: None for a unilateral contact, whose normal force is a reaction; zero for a
-    pin, and without what grows with a carried load. ``factor``: how friction depends on position.
+    pin; without the part that grows with a carried load. ``factor``: dependence on position.
     """
 
     law: AbstractLaw
@@ -53,7 +53,7 @@ class ContactRow(eqx.Module):
     name: str = eqx.field(static=True)
     tangent: Attached = eqx.field(static=True)
     normal: Attached = eqx.field(static=True)
-    #: Whether it has no tangent direction.
+    #: Whether the contact has no tangent direction.
     frictionless: bool = eqx.field(static=True)
     #: Whether friction acts along another direction than that of sliding.
     redirected: bool = eqx.field(static=True)
@@ -64,8 +64,8 @@ class ContactRow(eqx.Module):
 def contact_rows(
     problem: AbstractProblem, friction: Mapping[str, Any], contacts: Mapping[str, Any]
 ) -> tuple[ContactRow, ...]:
-    """Rows of ``friction`` elements, then of unilateral ``contacts``, by their names; those of a
-    plane are two, with a belt each."""
+    """Rows of ``friction`` elements, then of unilateral ``contacts``, by their names; a plane has
+    two rows, with a belt each."""
     axes, nothing = problem.axes, Attached(None, None, None)
     forces = given_normal_forces(problem, friction.values())
     rows = [

@@ -20,7 +20,7 @@ class Memory(NamedTuple):
     e: Float[Array, " mean"]
     integral: Float[Array, ""]
     output: Float[Array, " longest"]
-    #: What the drive makes of the output now, behind delay and filter.
+    #: Present value of the output after delay and filter of the drive.
     drive: Float[Array, ""]
 
 
@@ -35,11 +35,11 @@ class Controller(eqx.Module):
     ``kp`` [V/m], ``ki`` [V/(m s)], ``kd`` [V s/m] and ``limit`` [V] where ``u`` is a voltage;
     ``gain``: force of one unit of ``u`` [N/V or N m/V]. ``D``: backward difference of the mean over
     ``mean`` samples, of ``-y`` (``on="measurement"``) or of ``e`` (``on="error"``). The integral
-    stands still in saturation. ``delay`` counts samples; between whole numbers the two neighbours
-    share the sample. ``lag`` [s]: of the drive, zero for none; as with a part of a sample, the
-    impulse of every sample is kept, and the motion differs from that under the true force by the
-    square of a sample's length. ``reads``: the degree of freedom; ``drives``: path of the load that
-    it sets. A reference beyond the limit::
+    is constant in saturation. ``delay`` counts samples; between whole numbers two neighbouring
+    outputs share the sample. ``lag`` [s]: time constant of the drive, zero for none. As with a
+    fraction of a sample, the impulse of every sample is kept, and the motion differs from that
+    under the true force in second order of the sample's length. ``reads``: the degree of freedom;
+    ``drives``: path of the load that it sets. A reference beyond the limit::
 
         >>> controller = jfric.Controller(reads="x", drives="load.motor.F", kp=100.0, limit=10.0)
         >>> rest = controller.start(0.0, jnp.array(0.0), 0.0, dt=1e-3)

@@ -7,8 +7,8 @@ most ``R``::
     while it slips
 
 Where some slip, in the directions ``way``, their springs follow from those of the others:
-``z_P = K_PP^-1 (R way - K_PS z_S)``. With ``K`` positive definite the rates are unique, whatever
-slips.
+``z_P = K_PP^-1 (R way - K_PS z_S)``. With ``K`` positive definite the rates are unique, whichever
+sliders slip.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from jfric.numerics.linear_algebra import eliminate, matmul, matvec
 
 
 class _Springs(NamedTuple):
-    """``z = along (x - anchor) + fixed`` while the same sliders slip."""
+    """Elongations ``z = along (x - anchor) + fixed`` while the same sliders slip."""
 
     along: Float[Array, "e e"]
     fixed: Float[Array, " e"]
@@ -40,13 +40,13 @@ class CoupledSliders(eqx.Module):
 
     @property
     def own(self) -> Float[Array, " e"]:
-        """Stiffness of each with all others held; one for those that are not coupled."""
+        """Stiffness (e,) of each element with all others held; one where it is not coupled."""
         return jnp.where(np.asarray(self.members), jnp.diagonal(self.K), 1.0)
 
     def _springs(self, way: Int[Array, " e"]) -> _Springs:
         slips = jnp.asarray(self.members) & (way != 0)
         both = slips[:, None] & slips[None, :]
-        # With a unit diagonal: stiffnesses may differ by orders.
+        # Scaled to a unit diagonal, since stiffnesses may differ by orders of magnitude.
         size = 1.0 / jnp.sqrt(self.own)
         scaled = self.K * size[:, None] * size[None, :]
         block = jnp.where(both, scaled, jnp.eye(slips.size, dtype=self.K.dtype))
@@ -57,12 +57,12 @@ class CoupledSliders(eqx.Module):
         return _Springs(along, matvec(inverse, self.R * way))
 
     def elongations(self, way, x: Float[Array, " e"]) -> Float[Array, " e"]:
-        """``z``, those of stuck sliders as in ``x``; of elements that are not coupled ``x``."""
+        """Elongations ``z``; as in ``x`` for stuck sliders and elements that are not coupled."""
         found = self._springs(way)
         return matvec(found.along, x) + found.fixed
 
     def forces(self, z: Float[Array, " e"]) -> Float[Array, " e"]:
-        """``K z``."""
+        """Forces ``K z`` of the springs."""
         return matvec(self.K, z)
 
     def line(self, way, anchor: Float[Array, " e"]) -> tuple[Array, Array]:

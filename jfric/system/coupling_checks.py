@@ -11,14 +11,14 @@ from jfric.errors import ProblemError, nearest
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.hysteresis import Jenkins, JenkinsCoupling
 
-#: Springs may be beyond their sliders' limits by rounding, as part of the limit.
+#: Part of a slider's limit by which its spring may be beyond it, for rounding.
 ROUNDING = 1e-9
 #: Smallest eigenvalue of the matrix of stiffnesses, scaled to a diagonal of ones.
 SINGULAR = 1e-12
 
 
 def require_coupling(problem: AbstractProblem, where: str, coupling: JenkinsCoupling) -> None:
-    """Raise :class:`ProblemError` for a coupling of what is not there."""
+    """Raise :class:`ProblemError` unless a coupling names two different elements that exist."""
     known = problem.section("jenkins")
     if len(coupling.elements) != 2 or len(set(coupling.elements)) != 2:
         raise ProblemError(
@@ -34,8 +34,8 @@ def require_coupling(problem: AbstractProblem, where: str, coupling: JenkinsCoup
 
 
 def springs_of_sliders(problem: AbstractProblem) -> tuple[Array, Array, Array]:
-    """Stiffnesses (j, j) of the springs of Jenkins elements with what couples them, their
-    elongations at the start (j,) and the limits of their sliders (j,)."""
+    """Stiffnesses (j, j) of the springs of Jenkins elements and their couplings, elongations of the
+    springs at the start (j,) and limits of the sliders (j,)."""
     own: dict[str, Jenkins] = dict(problem.section("jenkins"))
     names = list(own)
     k, z0, limits = (jnp.stack([getattr(x, f) for x in own.values()]) for f in ("k", "z0", "R"))
@@ -47,14 +47,14 @@ def springs_of_sliders(problem: AbstractProblem) -> tuple[Array, Array, Array]:
 
 
 def smallest_eigenvalue(K) -> Float[Array, ""]:
-    """That of the stiffnesses ``K`` (j, j), scaled to a diagonal of ones."""
+    """Smallest eigenvalue of the stiffnesses ``K`` (j, j), scaled to a diagonal of ones."""
     size = 1.0 / jnp.sqrt(jnp.diagonal(K))
     return jnp.linalg.eigvalsh(K * size[:, None] * size[None, :])[0]
 
 
 def require_springs_within_limits(problem: AbstractProblem) -> None:
-    """Raise :class:`ProblemError` where springs of Jenkins elements start beyond what their sliders
-    carry, or where coupled ones are not held; ``problem``: resolved, with numbers."""
+    """Raise :class:`ProblemError` where springs of Jenkins elements start beyond the limits of
+    their sliders, or where coupled ones are not held; ``problem``: resolved, with numbers."""
     own: dict[str, Jenkins] = dict(problem.section("jenkins"))
     if not own:
         return

@@ -35,7 +35,7 @@ def require_curve(where: str, law: FrictionCurve) -> None:
     curve that is negative."""
     speeds = np.array([float(x) for x in law.speeds])
     prepared = law.prepared()
-    # Also where knots are one after the logarithm.
+    # Increasing speeds may become one knot after the logarithm.
     if speeds[0] != 0.0 or not np.all(np.diff(np.asarray(prepared.x)) > 0):
         raise ProblemError(
             f"{where}.speeds: found {speeds.tolist()}, must begin with 0 and increase strictly"

@@ -43,7 +43,7 @@ def like(n: int, rows: int):
 
 def depends(like, function: Callable, *arguments: int) -> bool:
     """Whether the value depends on any of the ``arguments``, by the operations that give it."""
-    # Parameters may be tracers of somebody else's: constants of this trace.
+    # Parameters may be tracers of an outer trace; here they are constants.
     jaxpr = jax.make_jaxpr(function)(*like).jaxpr
     used = dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))[1]
     return any(used[i] for i in arguments)
@@ -70,7 +70,7 @@ def _has_steps(jaxpr) -> bool:
 
 
 def is_affine(like, function: Callable) -> bool:
-    """Whether the tangents by all arguments are the same everywhere."""
+    """Whether the tangents by all arguments are constant."""
     if _has_steps(jax.make_jaxpr(function)(*like).jaxpr):
         return False
     count = len(like)
@@ -82,8 +82,8 @@ def is_affine(like, function: Callable) -> bool:
 
 
 def is_linear(like, function: Callable) -> bool:
-    """Whether the first argument, time, plays no part, and the tangents by the others are the same
-    everywhere."""
+    """Whether the function does not depend on its first argument, time, and its tangents by the
+    other arguments are constant."""
     if _has_steps(jax.make_jaxpr(function)(*like).jaxpr):
         return False
     count = len(like)

@@ -1,4 +1,4 @@
-"""Functions of time made from another one: it ends, or it is cut off at zero.
+"""Functions of time made from another one: one that ends, and one that is clipped at zero.
 
 Both know their own breakpoints, so that solvers meet them exactly.
 """
@@ -31,7 +31,7 @@ from jfric.system.functions import (
 
 
 class Until(AbstractFunction):
-    """``function`` for ``t < end``, and the value ``after`` from then on; end [s]::
+    """The ``function`` for ``t < end``, and the value ``after`` from ``end`` [s] on::
 
     >>> pulse = jfric.functions.Until(5.0, end=0.1)
     >>> float(pulse(0.05)), float(pulse(0.1))
@@ -59,13 +59,13 @@ class Until(AbstractFunction):
 
 
 class Clipped(AbstractFunction):
-    """``max(0, function)``: a normal force that lifts, a load that only pushes.
+    """The function ``max(0, function)``: a normal force that lifts off, a load that only pushes.
 
     Zeros are breakpoints. They are exact for straight lines between breakpoints (constants, steps,
     straight lines, their sums and ends), and for a constant plus one harmonic; everything else is
-    refused with a :class:`jfric.ProblemError`. A harmonic has zeros for ever: they are placed from
-    time zero over ``periods`` periods, which ``end`` [s] gives where it is known (both count from
-    zero). Outside of them the function is NaN, and a run ends with ``NON_FINITE``::
+    refused with a :class:`jfric.ProblemError`. A harmonic has zeros without end: they are computed
+    from time zero over ``periods`` periods, which follow from the last time ``end`` [s] unless
+    they are given. Outside of these the function is NaN, and a run ends with ``NON_FINITE``::
 
         >>> normal = jfric.functions.Clipped(jfric.PiecewiseLinear([0.0, 2.0], [1.0, -1.0]))
         >>> [float(normal(t)) for t in (0.5, 1.5)]
@@ -101,8 +101,8 @@ class Clipped(AbstractFunction):
         return self.function.frequency()
 
     def _is_on(self, t):
-        """Whether the function is positive on the piece of ``t``, by its middle; and 1, or NaN
-        where its zeros are not known."""
+        """Whether the function is positive on the piece of ``t``, by its middle; and a factor: 1,
+        or NaN where its zeros are not known."""
         breaks, t = jax.lax.stop_gradient((self.breakpoints(), jnp.asarray(t)))
         edges = jnp.concatenate([breaks[:1] - 2.0, breaks, breaks[-1:] + 2.0])
         index = jnp.searchsorted(breaks, t, side="right")
@@ -119,7 +119,7 @@ class Clipped(AbstractFunction):
         angle = -jnp.arcsin(jnp.where(crosses, level, 0.0))
         turns = 2.0 * jnp.pi * (jnp.arange(self.periods + 3) - 1.0)
         first = 2.0 * jnp.pi * jnp.floor(jax.lax.stop_gradient(phase) / (2.0 * jnp.pi))
-        # Where it does not cross zero these are no more than marks in time.
+        # For a wave that does not cross zero these breakpoints have no effect.
         angles = jnp.concatenate([turns + angle, turns + jnp.pi - angle]) + first
         return (angles - phase) / omega
 
@@ -131,7 +131,7 @@ def zeros_of_lines(function: AbstractFunction) -> Float[Array, " b"]:
     if given.shape[0] == 0:
         given = jnp.zeros((1,))
     starts = jnp.concatenate([given[:1] - 1.0, given])
-    # The first line comes from before all breakpoints.
+    # The first line begins before all breakpoints.
     lower = jnp.concatenate([jnp.full((1,), -jnp.inf), given])
     upper = jnp.concatenate([given, jnp.full((1,), jnp.inf)])
     polynomial, _ = function.components(starts)

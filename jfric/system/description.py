@@ -1,4 +1,4 @@
-"""Parts of a problem, as assembly, naming and checks see them; no checks of these parts."""
+"""Parts of a problem for assembly, naming and checks; they are not checked here."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def element_label(section: str, name: str) -> str:
 
 
 def state_axis(label: str) -> str:
-    """Name of the coordinate behind the state of an element."""
+    """Name of the coordinate whose velocity is the state of an element."""
     return f"z.{label}"
 
 
 def is_state_axis(axis: str) -> bool:
-    """Whether a coordinate is one of those."""
+    """Whether a coordinate belongs to the state of an element."""
     return axis.startswith("z.")
 
 
@@ -49,7 +49,7 @@ def with_components(label: str, element: Any) -> dict[str, Any]:
 
 
 def with_short_names(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by ``form.section.name``, also by ``form.name`` where one value alone has it."""
+    """Values by ``form.section.name``, and also by ``form.name`` where that is unique."""
     short: dict[str, list[Any]] = {}
     for name, what in found.items():
         form, _, label = name.partition(".")
@@ -76,13 +76,13 @@ class AbstractProblem(eqx.Module):
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Names of the coordinates: degrees of freedom in order, then those behind states of
-        elements, whose velocities the states are."""
+        """Names of the coordinates: degrees of freedom in order, then one for each state of an
+        element, which is its velocity."""
         return (*self.dofs, *(state_axis(name) for name in self.states()))
 
     def states(self) -> dict[str, Any]:
-        """Elements with states that are coordinates, by the names of these: labels of elements, own
-        names of sections ``state``."""
+        """Elements with states that are coordinates, by name: labels of elements, own names in the
+        section ``state``."""
         return self.labelled(*BRISTLES) | self.section("state")
 
     @property
@@ -113,8 +113,8 @@ class AbstractProblem(eqx.Module):
         return found | {label: pin.friction() for label, pin in pins if pin.law is not None}
 
     def start(self) -> tuple[Any, Any, Any]:
-        """Time, positions (n,) and velocities (n,) at the start of a resolved problem, as they are
-        given, states of elements among the velocities."""
+        """Time, positions (n,) and velocities (n,) at the start of a resolved problem, as given;
+        states of elements are among the velocities."""
         dtype = jnp.result_type(float)
         states = [self.initial[dof] for dof in self.dofs]
         own = [element.start() for element in self.states().values()]
@@ -123,7 +123,7 @@ class AbstractProblem(eqx.Module):
         return jnp.asarray(self.time.start, dtype), q, v
 
     def resolved(self) -> Self:
-        """This problem with every expression replaced by its value."""
+        """The problem with every expression replaced by its value."""
 
         def value(leaf):
             if not isinstance(leaf, Expression):

@@ -1,7 +1,7 @@
 """Dimensions that depend on more than a field: on the direction of an element, on two coordinates.
 
-The classes of elements and laws say what their fields measure (:mod:`jfric.system.fields`); a field
-that says nothing takes any unit.
+The classes of elements and laws state what their fields measure (:mod:`jfric.system.fields`); a
+field without a statement takes any unit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ START = {
     "q": About(("length", "angle")),
     "v": About(("velocity", "angular velocity")),
 }
-#: Entries of full matrices: both coordinates translate, one of them, none.
+#: Entries of full matrices, where both coordinates, one of them, or none is a translation.
 MATRICES = {
     "M": ("mass", "mass times length", "moment of inertia"),
     "C": ("damping", "impulse", "rotational damping"),
@@ -27,13 +27,13 @@ MATRICES = {
 
 
 def kind_of(element: Mapping[str, Any], field: About, dofs: Mapping[str, str]) -> str | None:
-    """Whether a field of an element, given by its fields, is measured along a translation or a
-    rotation; None where that is not known."""
+    """Kind of motion (translation or rotation) along which a field of an element is measured; None
+    where that is not known. ``element``: its fields."""
     if element.get("point") is not None:
         return "translation"  # a contact between bodies
     along, plane = element.get(field.along), element.get("plane")
     if isinstance(plane, tuple) and plane and field.along != "normal":
-        along = plane[0]  # what sliding measures is the same along both
+        along = plane[0]  # sliding has one dimension along both directions
     if isinstance(along, str):
         return along
     return kind(along if isinstance(along, Direction) else None, dofs)

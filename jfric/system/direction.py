@@ -16,12 +16,12 @@ from jfric.system.fields import scalar
 from jfric.system.units import UnitError, measured
 
 Measure = Literal["translation", "rotation", "unknown"]
-#: Kind of a degree of freedom, to what its coefficient may measure, to what their product is.
+#: Kind of a degree of freedom, then dimension of its coefficient: kind of their product.
 _ELONGATIONS: dict[str, dict[str, Measure]] = {
     "translation": {"pure number": "translation", "inverse length": "rotation"},
     "rotation": {"pure number": "rotation", "length": "translation"},
 }
-#: On a base, whose kind is that of what it is joined to.
+#: Dimensions of a coefficient on a base, whose kind is that of the coordinates it is joined to.
 _EITHER = ("pure number", "length", "inverse length")
 
 
@@ -32,9 +32,9 @@ class Direction(eqx.Module):
     of freedom, or the difference of two), or ``coefficients`` that are parameters (array leaves,
     one for each name). Elements make one from a name, a pair of names or a mapping.
 
-    ``measures``: what ``x`` is where the units of the coefficients say it: ``"translation"`` with
+    ``measures``: kind of ``x`` where the units of the coefficients state it: ``"translation"`` with
     a lever arm [m] on an angle, ``"rotation"`` with an inverse radius [1/m] on a displacement,
-    ``"unknown"``; None: what the degrees of freedom are. A rope over a drum of radius 0.5 m::
+    ``"unknown"``; None: kind of the degrees of freedom. A rope over a drum of radius 0.5 m::
 
         >>> rope = jfric.Direction(("u", "theta"), coefficients={"u": 1.0, "theta": -0.5})
         >>> rope.vector(("u", "theta")).tolist()
@@ -73,9 +73,9 @@ class Direction(eqx.Module):
 
 
 def along(name: str) -> Direction:
-    """Along one degree of freedom, against the ground: ``x = q[name]``.
+    """The direction along one degree of freedom, against the ground: ``x = q[name]``.
 
-    Elements take the name itself, too: ``Spring("u", 5.0)`` is ``Spring(along("u"), 5.0)``::
+    Elements also take the name itself: ``Spring("u", 5.0)`` is ``Spring(along("u"), 5.0)``::
 
         >>> jfric.along("u").vector(("u", "w")).tolist()
         [1.0, 0.0]
@@ -84,9 +84,9 @@ def along(name: str) -> Direction:
 
 
 def between(first: str, second: str) -> Direction:
-    """From ``first`` to ``second``: ``x = q[second] - q[first]``; ``"ground"`` stands still.
+    """The direction from ``first`` to ``second``: ``x = q[second] - q[first]``.
 
-    Elements take the pair itself, too::
+    ``"ground"`` stands still. Elements also take the pair itself::
 
         >>> jfric.between("u", "w").vector(("u", "w")).tolist()
         [-1.0, 1.0]
@@ -97,16 +97,16 @@ def between(first: str, second: str) -> Direction:
 
 
 def vector(coefficients: dict, measures: Measure | None = None) -> Direction:
-    """Any direction: ``x = sum(coefficients[name] * q[name])``; ``measures``: what ``x`` is."""
+    """A direction ``x = sum(coefficients[name] * q[name])``; ``measures``: the kind of ``x``."""
     values = {k: scalar(v) for k, v in coefficients.items()}
     return Direction(tuple(coefficients), None, values, measures)
 
 
 def as_direction(value) -> Any:
-    """A :class:`Direction` from what the field of an element takes.
+    """A :class:`Direction` from a value that the field of an element accepts.
 
-    ``value``: a name, a pair of names, a mapping from names to coefficients, or a direction. What
-    is none of these stays, for the checks of a problem::
+    ``value``: a name, a pair of names, a mapping from names to coefficients, or a direction. Any
+    other value is returned unchanged, for the checks of a problem::
 
         >>> jfric.as_direction(("u", "w")).names
         ('u', 'w')
@@ -121,10 +121,10 @@ def as_direction(value) -> Any:
 
 
 def kind(direction: Direction | None, dofs: Mapping[str, str]) -> str | None:
-    """``"translation"`` or ``"rotation"``, or None where a direction mixes them without a word.
+    """Kind ``"translation"`` or ``"rotation"``; None where a direction mixes both without a unit.
 
-    It is what the elongation along the direction measures: a lever arm with its unit on an angle
-    is a translation. Bases count as the degrees of freedom they are joined to.
+    This is the kind of the elongation along the direction: a lever arm with its unit on an angle
+    makes a translation. Bases count as the degrees of freedom they are joined to.
     """
     if direction is not None and direction.measures is not None:
         return None if direction.measures == "unknown" else direction.measures
@@ -139,8 +139,8 @@ def measure(
     dofs: Mapping[str, str],
     lengths: Collection[str],
 ) -> Measure | None:
-    """Kind of the elongation where units of the coefficients say it, and not the degrees of
-    freedom: a lever arm on an angle gives a length.
+    """Kind of the elongation where the units of the coefficients, and not the degrees of freedom,
+    determine it: a lever arm on an angle gives a length.
 
     ``given``: coefficients by name, texts with their units; ``lengths``: shared parameters with a
     unit. Raises :class:`jfric.ProblemError`.
@@ -165,7 +165,7 @@ def measure(
         return None if kinds == {along_it} else along_it
     if len(kinds) != 1:
         return None
-    # The unit of a product of shared parameters is not followed.
+    # Units of products of shared parameters are not computed.
     unknown = any(
         isinstance(x, Expression) and not set(x.references).isdisjoint(lengths)
         for x in coefficients.values()

@@ -1,4 +1,4 @@
-"""The elements a system is made of. Pure data: no solver code."""
+"""The elements of a system. Pure data: no solver code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from jfric.system.velocity import Velocity
 class Mass(eqx.Module):
     """Mass or moment of inertia: kinetic energy ``m (w^T v)^2 / 2``.
 
-    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``m`` [kg or kg m^2]: positive.
+    ``direction``: ``w``, as in :class:`jfric.Friction`. ``m`` [kg or kg m^2]: positive.
     Example: see :class:`jfric.Problem`.
     """
 
@@ -42,7 +42,7 @@ class Mass(eqx.Module):
 class Spring(eqx.Module):
     """Linear spring: force ``-k (x - x0)`` along ``w``, with the elongation ``x = w^T q``.
 
-    ``direction``: of ``w``, as in :class:`jfric.Friction`; it may end at a support
+    ``direction``: ``w``, as in :class:`jfric.Friction`; it may end at a support
     (:class:`jfric.Base`). ``k`` [N/m or N m/rad]: stiffness, not negative. ``x0`` [m or rad]:
     elongation without force::
 
@@ -60,7 +60,7 @@ class Spring(eqx.Module):
 class Damper(eqx.Module):
     """Viscous damper: force ``-c dx/dt`` along ``w``, with the elongation ``x = w^T q``.
 
-    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``c`` [N s/m or N m s/rad]: not
+    ``direction``: ``w``, as in :class:`jfric.Friction`. ``c`` [N s/m or N m s/rad]: not
     negative. Example: see :func:`jfric.frequency_response`.
     """
 
@@ -74,7 +74,7 @@ class DiagramSpring(eqx.Module):
     """Spring with a piecewise-linear diagram through the points ``(x[i], F[i])``.
 
     The force along ``w`` is ``-F(x)`` with the elongation ``x = w^T q``; beyond the first and last
-    point the end lines continue. ``direction``: of ``w``, as in :class:`jfric.Friction`. ``x`` (p,)
+    point the end lines continue. ``direction``: ``w``, as in :class:`jfric.Friction`. ``x`` (p,)
     [m or rad]: at least two, increasing strictly; ``F`` (p,) [N or N m]. Each stiffness::
 
         >>> spring = jfric.DiagramSpring("u", x=[-0.5, 0.0, 0.25], F=[-5.0, 0.0, 40.0])
@@ -93,7 +93,7 @@ class GapSpring(eqx.Module):
 
     Its force is ``-k_positive (x - gap_positive)`` for ``x > gap_positive`` and
     ``-k_negative (x + gap_negative)`` for ``x < -gap_negative``, with ``x = w^T q``.
-    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``k_positive``, ``k_negative``
+    ``direction``: ``w``, as in :class:`jfric.Friction`. ``k_positive``, ``k_negative``
     [N/m or N m/rad] and ``gap_positive``, ``gap_negative`` [m or rad]: not negative::
 
         >>> float(jfric.GapSpring("u", 1e4, 2e4, gap_positive=0.1, gap_negative=0.2).gap_negative)
@@ -114,21 +114,21 @@ Release = Literal["physical", "adhesive", "limited"]
 class Stop(eqx.Module):
     """One-sided elastic stop with damping, touched when ``x = w^T q`` exceeds ``gap``.
 
-    It pushes against ``w``, back to smaller ``x``. A :class:`jfric.Contact` with the same direction
-    as its ``normal`` pushes along it, to larger ``x``: a floor below is ``Contact("y")`` or
-    ``Stop({"y": -1.0}, k)``, and a ceiling above ``Stop("y", k)`` or ``Contact({"y": -1.0})``.
+    The stop pushes against ``w``, back to smaller ``x``. A :class:`jfric.Contact` with this
+    direction as its ``normal`` pushes along it, to larger ``x``: a floor below is ``Contact("y")``
+    or ``Stop({"y": -1.0}, k)``, and a ceiling above ``Stop("y", k)`` or ``Contact({"y": -1.0})``.
 
-    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``k`` [N/m or N m/rad], ``c`` [N s/m or
+    ``direction``: ``w``, as in :class:`jfric.Friction`. ``k`` [N/m or N m/rad], ``c`` [N s/m or
     N m s/rad]: not negative; ``gap`` [m or rad]. In touch the force along ``w`` is ``-(k (x - gap)
-    + c dx/dt)``. ``release="physical"``: the stop never pulls, it lets go when the force is zero.
+    + c dx/dt)``. ``release="physical"``: the stop never pulls and releases when the force is zero.
     ``release="adhesive"``: it holds until the penetration is zero. ``release="limited"``: the
-    damper never does more than the spring, neither way::
+    damper force never exceeds the spring force, in either direction::
 
         force = -(k p + min(max(c dp/dt, -k p), k p)),    p = x - gap >= 0
 
     so that the stop neither pulls at release nor hits with ``c dx/dt`` at touch: the force is
     continuous and lies between 0 and ``2 k p``. Source of the limited law:
-    ``Modelica.Mechanics.Translational.Components.ElastoGap``. Unless asked otherwise::
+    ``Modelica.Mechanics.Translational.Components.ElastoGap``. By default::
 
         >>> jfric.Stop("u", k=1e5, gap=0.01, c=20.0).release
         'physical'
@@ -150,7 +150,7 @@ class Gap(eqx.Module):
 
 
 def _gap(value) -> Any:
-    """A number, with its unit or as an expression in shared parameters; a function of positions."""
+    """A gap as a number, with its unit or as an expression, or as a function of positions."""
     if callable(value):
         return Gap(value)
     if isinstance(value, str):
@@ -167,18 +167,18 @@ _NAME = re.compile(r"[\w-]+")
 
 
 class Along(eqx.Module):
-    """A direction of a plane as a function: a displacement or a velocity as in ``sliding``."""
+    """A direction of a plane as a function: a displacement or a velocity, as in ``sliding``."""
 
     function: str | Callable = eqx.field(static=True)
 
 
 def is_formula(value: Any) -> bool:
-    """Whether ``value`` is a text that is no name."""
+    """Whether ``value`` is a text, but not a name."""
     return isinstance(value, str) and not _NAME.fullmatch(value)
 
 
 def _plane(value) -> Any:
-    """Directions of a plane; what is none is left to the checks of a problem."""
+    """Directions of a plane; other values are left to the checks of a problem."""
     if not isinstance(value, (list, tuple)):
         return value
     function = [callable(x) or is_formula(x) for x in value]
@@ -191,36 +191,36 @@ def _plane(value) -> Any:
 class Contact(eqx.Module):
     """Unilateral contact with friction: ``0 <= g_N _|_ lambda_N >= 0``, ``g_N = gap + n^T q``.
 
-    It pushes along its normal ``n``, to larger ``n^T q``: on the other side than a
-    :class:`jfric.Stop` with that direction, which is touched as ``n^T q`` grows.
+    The contact pushes along its normal ``n``, to larger ``n^T q``. A :class:`jfric.Stop` with that
+    direction is on the other side: it is touched as ``n^T q`` grows.
 
     Without ``normal``, ``gap`` is the gap itself: a text in degrees of freedom, ``t`` and shared
     parameters (``"sqrt(x^2 + y^2) - R"``), or a JAX function ``(t, q, parameters)`` that returns
-    one number; ``sliding`` in place of ``tangent`` is such a function for the displacement along
-    the contact, or, with velocities (``"cos(phi)*v.x"``), for the sliding velocity. Both are
-    differentiated: directions and their change follow.
+    one number. ``sliding`` in place of ``tangent`` is such a function for the displacement along
+    the contact, or, with velocities (``"cos(phi)*v.x"``), for the sliding velocity. Directions and
+    their change follow from both functions by differentiation.
 
-    ``point`` of a :class:`jfric.Body` or the ground, in place of both: a point (``"rod.tip"``), or
-    a circle of ``radius`` [m] round it, touches a ``line`` (two points, the free side on the left
-    of the way between them; the name of a body for its x-axis) or a ``circle`` of
-    ``circle_radius`` round another point, from outside or ``inside``, or a ``polygon``: corners of
-    one body one after the other, two of which are a thin plate, touched from both sides. Lines have
-    no ends; polygons have: a point leaves them there, a circle rolls over corners. It slides with
-    the relative velocity of the material, forwards along the line, or clockwise round the other
-    circle or the polygon (``inside``: counterclockwise; a plate's first side is the left of the way
-    between its corners); ``gap`` is then a clearance.
+    ``point``, in place of both, is a point of a :class:`jfric.Body` or the ground (``"rod.tip"``),
+    or the centre of a circle of ``radius`` [m]. It touches a ``line`` (two points, the free side on
+    the left of the way between them; the name of a body for its x-axis), a ``circle`` of
+    ``circle_radius`` [m] round another point, from outside or ``inside``, or a ``polygon``: the
+    corners of one body in order; two corners are a thin plate, touched from both sides. Lines have
+    no ends. A point leaves a polygon at its corners; a circle rolls over them. The sliding velocity
+    is that of the material, forwards along the line, or clockwise round the other circle or the
+    polygon (``inside``: counterclockwise; a plate's first side is the left of the way between its
+    corners); ``gap`` is then a clearance.
 
     ``plane``, in place of ``tangent`` and ``sliding``: two directions at right angles to each
-    other, each as ``tangent``, or a function as ``sliding``: friction in a plane as in
-    :class:`jfric.Friction`, with the reaction for a normal force. ``belt`` is then a pair; results
+    other, each like ``tangent``, or a function like ``sliding``. Friction then acts in a plane as
+    in :class:`jfric.Friction`, with the reaction as normal force. ``belt`` is then a pair; results
     call the components ``contact.1`` and ``contact.2``, and ``lambda_n`` of a solution holds the
     normal force at the first.
 
     ``e``: Newton's coefficient of restitution, ``0 <= e <= 1``. ``impact``: ``"coulomb"`` (the
     tangential impulse obeys Coulomb's law) or ``"none"`` (no tangential impulse). Without
     ``tangent`` and ``law`` the contact is frictionless. ``normal``, ``tangent``: directions as in
-    :class:`jfric.Friction`; ``law``: :mod:`jfric.laws`, or Coulomb's coefficient; ``gap``: of
-    the position zero [m]; ``belt``: velocity of the partner's surface along the tangent [m/s].
+    :class:`jfric.Friction`; ``law``: :mod:`jfric.laws`, or Coulomb's coefficient; ``gap`` [m]: that
+    at position zero; ``belt``: velocity of the partner's surface along the tangent [m/s].
 
     A ball that falls on the ground from 1 m and loses half of its speed::
 
@@ -273,7 +273,7 @@ class Contact(eqx.Module):
     shown: ClassVar[tuple[str, ...]] = ("gap", "e")
 
     def rows(self) -> list[Self]:
-        """One contact for each direction of sliding: itself, or those of a plane."""
+        """One contact for each direction of sliding: this one, or those of a plane."""
         if self.plane is None:
             return [self]
         found = []
@@ -285,7 +285,7 @@ class Contact(eqx.Module):
 
     @property
     def frictionless(self) -> bool:
-        """Whether there is nothing to slide along, by structure."""
+        """Whether the contact has no direction of sliding, by structure."""
         if self.point is not None:
             return self.law is None
         return self.tangent is None and self.sliding is None and self.plane is None
@@ -299,7 +299,7 @@ class Contact(eqx.Module):
 class Load(eqx.Module):
     """Force or torque ``F(t)`` along ``w``.
 
-    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``F`` [N or N m]: a number or a function
+    ``direction``: ``w``, as in :class:`jfric.Friction`. ``F`` [N or N m]: a number or a function
     of time (:mod:`jfric.functions`)::
 
         >>> float(jfric.Load("u", jfric.Harmonic(2.0, omega=1.0, phase=jnp.pi / 2)).F(0.0))
@@ -313,9 +313,9 @@ class Load(eqx.Module):
 class Base(eqx.Module):
     """A support with prescribed displacement ``z(t)``; elements attach to it by name.
 
-    ``displacement`` [m or rad]: a number or a function of time. One that jumps is refused where
-    contact, friction or a damper is attached: bodies would have to move in no time. Springs take
-    it, and so does the quasi-static solver. With ``"base": {"table": Base(z)}`` the spring
+    ``displacement`` [m or rad]: a number or a function of time. A function that jumps is refused
+    where contact, friction or a damper is attached: bodies would have to move in no time. Springs
+    and the quasi-static solver accept it. With ``"base": {"table": Base(z)}`` the spring
     ``Spring(("table", "u"), k)`` has the elongation ``u - z(t)``.
     Example: see :class:`jfric.Jenkins`.
     """
@@ -326,7 +326,7 @@ class Base(eqx.Module):
 
 
 class Lagrangian(eqx.Module):
-    """A system, or a part of one, by its energies: Lagrange's equations.
+    """A system, or a part of one, described by its energies: Lagrange's equations.
 
     ``kinetic`` [J], quadratic in the velocities, ``potential`` [J] and ``dissipation`` [W]
     (Rayleigh's function, half of the power lost): each a text in degrees of freedom (``theta``),
@@ -337,8 +337,8 @@ class Lagrangian(eqx.Module):
 
         d/dt dT/dv - dT/dq + dV/dq + dD/dv = forces of all other elements
 
-    Energies of several such elements add up. What turns out to be linear is treated as masses,
-    springs and dampers are. A pendulum with a mass on a rod::
+    Energies of several such elements add up. Terms that turn out to be linear are treated like
+    masses, springs and dampers. A pendulum with a mass on a rod::
 
         >>> pendulum = jfric.Problem(
         ...     {"theta": "rotation"},
@@ -361,7 +361,7 @@ class Lagrangian(eqx.Module):
 
 #: Sections of a problem and the element each holds. A new element is one class and one line here:
 #: its fields say what they hold (:mod:`jfric.system.fields`), ``symbol`` and ``shown`` how it is
-#: drawn and which of its numbers stand beside it.
+#: drawn and which of its numbers are shown with it.
 SECTIONS: dict[str, type[eqx.Module]] = {
     "body": Body,
     "ground": Ground,

@@ -1,4 +1,4 @@
-"""Events of the user's own: what they watch for, and what they do."""
+"""Events that the user defines: when they occur, and what they do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Action = Literal["record", "stop", "change"]
 
 
 def _as_changes(change: Any) -> Any:
-    """A mapping as pairs, which can be compared; numbers as text."""
+    """A mapping as pairs, which can be compared; its numbers become text."""
     if not isinstance(change, Mapping):
         return change
     return tuple(
@@ -32,18 +32,18 @@ class Event(eqx.Module):
     ``when``: text such as ``"x - 0.2 m"`` or ``"lambda_n.floor - $limit"`` (names of quantities as
     in observables, ``t``, ``$parameters``, quantities with units), or a JAX function of a
     :class:`jfric.results.pieces.Point` that is continuous between events. ``direction``: ``"up"``
-    where it comes from negative values, ``"down"`` from positive ones, or ``"both"``.
+    where ``when`` comes from negative values, ``"down"`` from positive ones, or ``"both"``.
 
     ``action``: ``"record"``, ``"stop"`` (the run ends there, with the flag ``STOPPED``), or
     ``"change"``. ``change``: new positions and velocities by name, ``{"v.x": "-0.5*v.x"}``, each a
     text, a number, or a function of a point; or one function of a point that returns numbers by
-    name. What is not named stays: a new position stretches springs, and sliders slip where their
+    name. Everything else stays: a new position stretches springs, and sliders slip where their
     limit is passed, but states (Dahl, Bouc-Wen, LuGre, ``State``) keep their values. With
     ``action="stop"`` the change is made first.
 
     ``when`` fires where it reaches zero, whether it then passes, turns or stays, and where a jump
-    (an impact, another event's change) brings it to zero or beyond. What is zero already, at the
-    start or after a firing, does not fire until it has left zero and comes back.
+    (an impact, another event's change) brings it to zero or beyond. If it is already zero, at the
+    start or after firing, it does not fire until it has left zero and comes back.
 
     >>> import jfric
     >>> ball = jfric.Problem(
@@ -67,12 +67,12 @@ class Event(eqx.Module):
 
     @property
     def changes(self) -> bool:
-        """Whether it changes positions or velocities."""
+        """Whether the event changes positions or velocities."""
         return self.change is not None
 
     @property
     def stops(self) -> bool:
-        """Whether it ends the run."""
+        """Whether the event ends the run."""
         return self.action == "stop"
 
 

@@ -28,7 +28,7 @@ _BINARY = {
     ast.Pow: operator.pow,
 }
 _UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos}
-#: Of plain numbers in double precision, whatever JAX computes with; and of arrays.
+#: Functions of plain numbers (in double precision, whatever JAX uses), of arrays and of tracers.
 _FUNCTIONS = {
     "sin": (math.sin, np.sin, jnp.sin),
     "cos": (math.cos, np.cos, jnp.cos),
@@ -90,16 +90,16 @@ class Expression(eqx.Module):
         known = [isinstance(x, jax.Array) and not isinstance(x, Tracer) for x in values]
         if not values or not all(known):
             return _evaluate(read.body, values)
-        # Known numbers need no programs.
+        # Known numbers need no compiled program.
         with np.errstate(all="ignore"):
             found = np.asarray(_evaluate(read.body, [np.asarray(x) for x in values]))
         return jnp.asarray(found, jnp.result_type(float))
 
 
 class Folded(NamedTuple):
-    """An expression of some of its references, in which all else is computed.
+    """An expression in some of its references; all other parts are computed.
 
-    ``text``: as Python reads it, with placeholders for the ``names``, then for the ``parts``.
+    ``text``: in Python's notation, with placeholders for the ``names``, then for the ``parts``.
     """
 
     text: str
@@ -108,8 +108,8 @@ class Folded(NamedTuple):
 
 
 def folded(text: str, known: Mapping[str, Any]) -> Folded:
-    """The expression ``text``, of which each part that holds ``known`` references alone is computed
-    once. Whole exponents stay."""
+    """The expression ``text`` in which each part with ``known`` references only is computed once.
+    Whole exponents stay."""
     read = _read(text)
     names = tuple(name for name in read.names if name not in known)
     values = [known.get(name) for name in read.names]
@@ -120,7 +120,7 @@ def folded(text: str, known: Mapping[str, Any]) -> Folded:
 
 
 def evaluated(text: str, values: Sequence[Any]) -> Any:
-    """Value of :attr:`Folded.text` for the values of all that placeholders stand for."""
+    """Value of :attr:`Folded.text` for the ``values`` of all placeholders."""
     return _evaluate(_parsed(text), values)
 
 
@@ -130,7 +130,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def _fold(node: ast.expr, place: Mapping[int, int], values, parts: list[Any]) -> ast.expr:
-    """``place``: new numbers of the placeholders that stay."""
+    """Tree of ``node`` with known parts replaced; ``place``: new numbers of placeholders left."""
     if not _refers(node, place):
         parts.append(_evaluate(node, values))
         return ast.Name(f"{_PLACE}{len(set(place.values())) + len(parts) - 1}")
@@ -162,7 +162,7 @@ def is_expression(x) -> bool:
 
 
 class _Read(NamedTuple):
-    """A text as Python reads it, and the parameters that its placeholders stand for."""
+    """A text as parsed by Python, and the parameters that its placeholders stand for."""
 
     text: str
     body: ast.expr
@@ -181,7 +181,7 @@ def _read(text: str) -> _Read:
             "allowed"
         )
     names = _references(text)
-    # Python takes letters of other alphabets for the same name.
+    # Python takes some letters of other alphabets for the same name.
     others = unicodedata.normalize("NFKC", _REFERENCE.sub(" ", text))
     if _PLACE in others:
         found = next(word for word in re.findall(r"\w+", others) if _PLACE in word)
@@ -207,7 +207,7 @@ def _not_allowed(text: str, found: str) -> ValueError:
 
 
 def _check(node: ast.expr, read: _Read, depth: int) -> float | None:
-    """The value of a part without references, None of one that has some; refuses all others."""
+    """The value of a part without references, None with references; anything else is refused."""
     if depth > DEEPEST:
         raise ValueError(
             f"the expression {quoted(read.text)} has more than {DEEPEST} operations inside each "

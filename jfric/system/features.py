@@ -29,7 +29,7 @@ def varying_parts(problem: AbstractProblem) -> list[str]:
 
 
 def _with(problem: AbstractProblem, field: str, *sections: str) -> list[str]:
-    """Paths of a field of elements that is given."""
+    """Paths of a ``field``, by elements of ``sections`` that have it."""
     found = problem.labelled(*sections).items()
     return [f"{label}.{field}" for label, x in found if getattr(x, field, None) is not None]
 
@@ -62,7 +62,7 @@ def _forces(problem: AbstractProblem) -> list[str]:
 
 
 class Feature(NamedTuple):
-    """A feature of a problem: in words, what has it, and the solvers that take it."""
+    """A feature of a problem: its name in words, the elements that have it, and its solvers."""
 
     words: str
     found: Callable[[AbstractProblem], Iterable[str]]
@@ -115,13 +115,13 @@ CONSTANT = FEATURES.keys() - {"planes", "sliders", "states", "joints", "velociti
 
 
 def taken_by(solver: str) -> frozenset[str]:
-    """Features that a solver takes."""
+    """Features that a solver accepts."""
     return frozenset(name for name, feature in FEATURES.items() if solver in feature.solvers)
 
 
 def require_features(problem: AbstractProblem, who: str, takes: Iterable[str]) -> None:
     """Raise :class:`ProblemError` for the first feature of ``problem`` that ``who`` does not take,
-    and for features that are not known."""
+    and for unknown features."""
     takes = frozenset(takes)
     for name in takes - FEATURES.keys():
         raise ProblemError(f"takes: found {name!r}, features are {', '.join(FEATURES)}")

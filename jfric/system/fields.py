@@ -1,4 +1,4 @@
-"""Fields of elements: units, bounds, forms in files; values given for them as array leaves."""
+"""Fields of elements: units, bounds and forms in files; conversion of values to array leaves."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class Bounds(NamedTuple):
 
 
 class UnitText(eqx.Module):
-    """A number as a text that may carry a unit, or several, until the problem that it is given to
-    makes numbers of them: only there it is known what they measure."""
+    """A number as a text that may carry a unit, or several numbers, until a problem converts them:
+    only the problem determines what they measure."""
 
     text: str | tuple = eqx.field(static=True)
 
     def number(self, measures: Dimension | list[Dimension | None] | None = None) -> Any:
-        """The number or numbers in SI units; ``measures``: what it measures, or each of them.
+        """The number or numbers in SI units; ``measures``: the dimension, one or one for each.
 
         Raises :class:`UnitError`."""
         several = isinstance(self.text, tuple)
@@ -71,8 +71,8 @@ class UnitText(eqx.Module):
 
 
 def scalar(value) -> Any:
-    """``value`` as a floating-point array leaf. A text is a number with its unit; one with ``$``
-    becomes an expression."""
+    """The ``value`` as a floating-point array leaf. A text is a number with its unit; a text with
+    ``$`` becomes an expression."""
     if isinstance(value, (Expression, UnitText)):
         return value
     if isinstance(value, str):
@@ -91,18 +91,18 @@ def scalar(value) -> Any:
 
 
 def scalars(value) -> Any:
-    """Each number of a list or a tuple; anything else like :func:`scalar`."""
+    """Array leaves for the numbers of a list or a tuple; anything else like :func:`scalar`."""
     if eqx.is_array(value) and value.ndim == 1:
         value = tuple(value)
     return tuple(map(scalar, value)) if isinstance(value, (list, tuple)) else scalar(value)
 
 
 def optional(value) -> Any:
-    """Like :func:`scalar`, passing ``None`` through."""
+    """The value as by :func:`scalar`; ``None`` stays."""
     return None if value is None else scalar(value)
 
 
-#: What takes the place of a dimension along a translation where an element turns.
+#: Dimensions along a translation, and those that replace them where an element turns.
 TURNING = {
     "mass": "moment of inertia",
     "length": "angle",
@@ -115,7 +115,7 @@ TURNING = {
 }
 
 
-#: What a list of coefficients of powers says that it measures, and the rate of what it is part of.
+#: Marks of a list of coefficients of powers, and of the rate of the field that a number belongs to.
 POWERS, RATE = "coefficients", "rate"
 
 
@@ -123,10 +123,10 @@ class About(NamedTuple):
     """Unit, bounds and form of a field of an element."""
 
     #: Names of its dimension along a translation and along a rotation; None: that of the field
-    #: which it is a part of, or any.
+    #: that it belongs to, or any.
     measures: tuple[str, str] | None = None
     bounds: Bounds = Bounds()
-    #: How it is written in a file, where its type does not tell.
+    #: Its form in a file, where its type does not determine that.
     form: str | None = None
     #: The field with the direction along which it is measured.
     along: str = "direction"
@@ -155,14 +155,14 @@ def holds(
     along: str = "direction",
     converter: Callable[[Any], Any] | None = scalar,
 ) -> dict[str, Any]:
-    """Arguments of :func:`equinox.field` for a number of an element of one's own.
+    """Arguments of :func:`equinox.field` for a number of an element that a user defines.
 
-    ``measures``: what it is along a translation (``"length"``, ``"stiffness"``, ``"pure number"``,
-    ...); along a rotation it is the counterpart (an angle, a rotational stiffness) unless it is
-    ``fixed``; without it any unit is taken. Its bounds: ``above`` or ``at_least``, and ``at_most``.
-    ``form``: ``"list"`` for a list of numbers. ``along``: the field with the direction along which
-    it is measured. ``converter``: what makes an array of what is given,
-    None where another argument of the field says it. Files, messages, sweeps, fits and the manual
+    ``measures``: its dimension along a translation (``"length"``, ``"stiffness"``, ``"pure
+    number"``, ...); along a rotation it is the counterpart (an angle, a rotational stiffness)
+    unless it is ``fixed``; without it any unit is taken. Its bounds: ``above`` or ``at_least``, and
+    ``at_most``. ``form``: ``"list"`` for a list of numbers. ``along``: the field with the direction
+    along which it is measured. ``converter``: the function that makes an array of a given value;
+    None where another argument of the field gives it. Files, messages, sweeps, fits and the manual
     read all this from the class::
 
         >>> sorted(jfric.holds("mass", above=0.0))
@@ -178,13 +178,13 @@ def holds(
 
 
 def written(form: str) -> dict[str, Any]:
-    """Arguments of :func:`equinox.field` for what is no number: its ``form`` in a file."""
+    """Arguments of :func:`equinox.field` for a value that is not a number: ``form`` in a file."""
     return {"static": True, "metadata": {"about": About(form=form)}}
 
 
 @functools.cache
 def admitted(cls: type) -> dict[str, tuple[Any, ...]]:
-    """Classes that the annotation of each field admits, or the words where it takes only these."""
+    """Classes that the annotation of each field admits, or the words if it admits only words."""
     found = {}
     for field, hint in get_type_hints(cls).items():
         is_union = get_origin(hint) in (Union, UnionType)

@@ -1,8 +1,8 @@
-"""When a function of time first becomes negative, known only while a program runs.
+"""First time at which a function becomes negative, where it is known only while a program runs.
 
-The counterpart of :mod:`jfric.system.smallest_value` for numbers that are traced. From ``t`` on,
-the longest of some steps ``h`` is taken on which a lower bound proves that the function stays above
-zero. Around the middle ``m`` of the step, with the harmonics that vary slowly on it
+This is the counterpart of :mod:`jfric.system.smallest_value` for traced numbers. From ``t`` on, the
+search takes the longest of several steps ``h`` on which a lower bound proves that the function
+stays above zero. Around the middle ``m`` of the step, with the harmonics that vary slowly on it
 (``w h <= 2``)::
 
     f >= f(m) - |f'(m)| h/2 - B (h/2)^2 / 2 - sum_fast |A_i|,     B >= |f''|
@@ -21,9 +21,9 @@ from jaxtyping import Array, Float
 from jfric.numerics.tolerances import tolerances
 from jfric.system.functions import AbstractFunction, Constant
 
-#: Lengths that are tried, each half of the one before.
+#: Number of lengths that are tried, each half of the one before.
 LENGTHS = 52
-#: Steps after which the search ends: the function then comes closer to zero than it tells.
+#: Steps after which the search ends, with the function too close to zero to decide.
 MOST = 1 << 18
 
 
@@ -31,7 +31,7 @@ def negative_from(functions: Iterable[AbstractFunction], start, end) -> Float[Ar
     """First instant [s] between ``start`` and ``end`` from which on one of ``functions`` is
     negative; infinite where none is.
 
-    Below zero by rounding does not count. It has no derivative.
+    Values below zero by rounding do not count. The result has no derivative.
     """
     first = jnp.asarray(jnp.inf, jnp.result_type(float))
     for function in functions:
@@ -56,7 +56,7 @@ def _negative_from(function: AbstractFunction, start, end):
         t, _, count = carry
         goal = jnp.minimum(jnp.min(jnp.where(breaks > t, breaks, jnp.inf)), end)
         lengths = halves * (goal - t)
-        # What is NaN says nothing, and is the run's own affair.
+        # NaN decides nothing here; the run itself deals with it.
         holds = ~_falls_below(function, t, lengths) & (t + lengths > t)
         longest = jnp.max(jnp.where(holds, lengths, 0.0))
         after = jnp.where(holds[0], goal, t + longest)
@@ -69,7 +69,7 @@ def _negative_from(function: AbstractFunction, start, end):
 
 
 def _falls_below(function: AbstractFunction, t, lengths):
-    """Whether a lower bound on the smooth piece from ``t`` on, over each of ``lengths``, is below
+    """Whether a lower bound over each of ``lengths`` on the smooth piece from ``t`` on is below
     zero by more than rounding."""
     polynomial, harmonics = function.components(t)
     r = 0.5 * lengths

@@ -25,11 +25,11 @@ def force_sections() -> tuple[str, ...]:
 
 
 def applied_force(mechanics: Mechanics, t, q, v, segment=None, z=None) -> Float[Array, " n"]:
-    """``f(t, q, v)`` (n,) [N, N m]: springs, dampers, moving supports, loads, nonlinear elements
-    and piecewise-linear ones in ``segment`` (ns,), by default that of the elongations, with the
-    states ``z``; (n,) where ``q`` and ``v`` leave states out, too.
+    """Applied forces ``f(t, q, v)`` (n,) [N, N m]: springs, dampers, moving supports, loads,
+    nonlinear elements and piecewise-linear ones; no contact and friction forces.
 
-    Contact and friction forces are not part of it.
+    ``segment`` (ns,): segments of piecewise-linear elements, by default those of the elongations;
+    ``z``: states. Where ``q`` and ``v`` leave states out, the result does, too.
     """
     given = q.shape[0]
     q, v = mechanics.complete(q, v, z)
@@ -131,7 +131,7 @@ def joint_reactions(
     if here.tied is not None:
         f = applied_force(here, t, q, v, segment, z) + here.R_T.T @ lambda_t + here.W_N.T @ lambda_n
         found = here.tied.reactions(f)
-        # Those that choose velocities share their equations: each is the force along one of them.
+        # Equations of chosen velocities hold together: a reaction is their force along one of them.
         J = here.tied.J
         own = [e for e in joint_equations(problem.resolved()) if not e.rubs]
         found = [_share(own, i, J, found) for i in range(len(own))]
@@ -146,7 +146,8 @@ def joint_reactions(
 
 
 def _share(equations: Sequence[JointEquation], i: int, J, reactions) -> Float[Array, ""]:
-    """Reaction of an equation, or the force of all that it belongs to."""
+    """Reaction of equation ``i``; of equations that hold together, their force on its degree of
+    freedom."""
     held = equations[i].held
     if held is None:
         return reactions[i]
@@ -155,7 +156,7 @@ def _share(equations: Sequence[JointEquation], i: int, J, reactions) -> Float[Ar
 
 
 def force_keys(problem: AbstractProblem) -> dict[str, tuple[str, str]]:
-    """All elements with a force along a direction: name in results to section and own name."""
+    """Section and own name of all elements with a force along a direction, by name in results."""
     return {
         element_label(s, name): (s, name) for s in force_sections() for name in problem.section(s)
     }
@@ -177,7 +178,7 @@ def element_forces(
 
     ``segment`` (ns,): segments of the piecewise-linear elements, -1 where they are not known.
     ``base``: displacements and velocities of the supports, each (nb,), if not those of ``t``;
-    ``states``: those of elements.
+    ``states``: states of elements.
     """
     problem = problem.resolved()
     q, v = mechanics.complete(q, v, states)
@@ -221,7 +222,7 @@ def _of_sliders(mechanics: Mechanics, label: str, x, states):
 
 
 def _line(problem: AbstractProblem, mechanics: Mechanics, section: str, name: str, segment):
-    """``k``, ``c`` and ``f`` of the force ``-(k x + c x' + f)`` of an element."""
+    """Coefficients ``k``, ``c`` and ``f`` of the force ``-(k x + c x' + f)`` of an element."""
     element: Any = problem.section(section)[name]
     if isinstance(element, Spring):
         return element.k, 0.0, -element.k * element.x0

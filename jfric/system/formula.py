@@ -1,8 +1,7 @@
 """Formulas in quantities of a motion: ``x - 0.2 m``, ``-0.5*v.x``, ``lambda_n.floor - $limit``.
 
-What can be computed is what an :class:`Expression` can; names stand for quantities, and numbers
-and brackets may carry units behind them, which end at the next space or bracket: ``0.2 m``,
-``(1/3) m``.
+A formula computes like an :class:`Expression`. Names stand for quantities. Units may follow numbers
+and brackets, and end at the next space or bracket: ``0.2 m``, ``(1/3) m``.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _TOKEN = re.compile(
     r"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\))"
     rf"(?:\s*(?P<unit>(?:{_UNIT})(?:[*/](?:{_UNIT}))*))?"
 )
-#: A fraction of numbers with a unit: which of both the unit belongs to is not clear.
+#: A fraction of numbers with a unit, which may belong to the fraction or to the denominator.
 _UNCLEAR = re.compile(rf"(?<![\w.$])([\d.]+)\s*/\s*([\d.]+)\s*({_UNIT})")
 
 
@@ -31,26 +30,26 @@ class Formula(NamedTuple):
 
     text: str
     expression: Expression
-    #: Names of quantities by what stands for them.
+    #: Names of quantities by the parameters that stand for them.
     names: Mapping[str, str]
-    #: Value in SI units and dimensionality of what stands for numbers with a unit.
+    #: Value in SI units and dimensionality of numbers with a unit, by their parameters.
     quantities: Mapping[str, tuple[float, Any]]
 
     @property
     def references(self) -> tuple[str, ...]:
-        """Shared parameters."""
+        """Names of the shared parameters."""
         held = (*self.names, *self.quantities)
         return tuple(r for r in self.expression.references if r not in held)
 
     def value(self, quantity: Callable[[str], Any], parameters: Mapping[str, Any]) -> Any:
-        """Value where ``quantity`` gives those named."""
+        """Value of the formula; ``quantity`` returns the value of a quantity by its name."""
         values = {k: v for k, (v, _) in self.quantities.items()}
         values |= {k: quantity(name) for k, name in self.names.items()}
         return self.expression.value(values | {r: parameters[r] for r in self.references})
 
     def folded(self, known: Mapping[str, Any], quantities: Collection[str]) -> Folded:
-        """The formula of ``quantities`` alone, all that is ``known`` computed; names without ``$``
-        may stand for what is known, too."""
+        """The formula in ``quantities`` alone, with all ``known`` parts computed; names without
+        ``$`` may also stand for known values."""
         values = {k: v for k, (v, _) in self.quantities.items()}
         values |= {r: known[r] for r in self.references}
         own = {k: n for k, n in self.names.items() if n not in quantities and n in known}
@@ -60,7 +59,7 @@ class Formula(NamedTuple):
 
     def dimensionality(self, unit: Callable[[str], str]) -> Any:
         """Dimensionality of the formula where ``unit`` gives the units of quantities; None where it
-        is not known. Raises :class:`UnitError` where unlike things are added."""
+        is not known. Raises :class:`UnitError` where terms of different dimension are added."""
         return self.measured(lambda n: None if n.startswith("$") else dimensions_of(unit(n)))
 
     def measured(self, of: Callable[[str], Any]) -> Any:
@@ -76,7 +75,7 @@ class Formula(NamedTuple):
 
 @functools.lru_cache(maxsize=512)
 def read_formula(text: str) -> Formula:
-    """The formula that ``text`` holds. Raises ``ValueError`` for anything else."""
+    """The formula in ``text``. Raises ``ValueError`` for anything else."""
     names: dict[str, str] = {}
     quantities: dict[str, tuple[float, Any]] = {}
     prefix = "_quantity"
@@ -121,8 +120,8 @@ def read_formula(text: str) -> Formula:
 
 
 def require_formula(where: str, text: str, declared: Collection[str]) -> Formula:
-    """The formula of ``text``; raises :class:`jfric.ProblemError`, which starts with ``where``,
-    where there is none, or where it refers to a shared parameter that is not ``declared``."""
+    """The formula of ``text``. Raises :class:`jfric.ProblemError`, which starts with ``where``, if
+    the text is no formula or refers to a shared parameter that is not ``declared``."""
     try:
         formula = read_formula(text)
     except ValueError as error:

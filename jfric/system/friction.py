@@ -14,7 +14,7 @@ from jfric.system.position_factor import AbstractPositionFactor
 
 
 def as_plane(value) -> Any:
-    """Directions of a plane; what is none is left to the checks of a problem."""
+    """Directions of a plane; other values are left to the checks of a problem."""
     return tuple(map(as_direction, value)) if isinstance(value, (list, tuple)) else value
 
 
@@ -26,14 +26,14 @@ def as_belt(value) -> Any:
 
 
 def as_load(value) -> Any:
-    """Names of elements with factors: one name, or a mapping."""
+    """Names of elements with factors, from one name, a list of names or a mapping."""
     if isinstance(value, (list, tuple)):
         return Direction(tuple(value), (1,) * len(value))
     return as_direction(value)
 
 
 def along_plane(element) -> list[tuple[Any, dict[str, Any]]]:
-    """Each direction of the plane of an element, spin included, and its other fields there."""
+    """The directions of the plane of an element, spin included, each with its other fields."""
     along, spin = element.plane, getattr(element, "spin", None)
     own: dict[str, Any] = {"plane": None}
     if spin is not None:
@@ -57,52 +57,53 @@ class Friction(eqx.Module):
     force ``r lambda_T``; by default ``w``. Relays are such elements: ``x' = A x + B lambda``,
     ``y = C x`` has ``C`` for ``w`` and ``B`` for ``r``. ``w^T M^-1 r`` must be positive.
 
-    ``load``, in place of both or beside one: forces of other elements whose sum makes friction
-    grow, a name (``"load.motor"``), a list of names, or names with factors (``{"load.motor": 1,
-    "load.external": -1}``)::
+    ``load``, in place of both or in addition to one: forces of other elements whose sum increases
+    friction, as a name (``"load.motor"``), a list of names, or names with factors
+    (``{"load.motor": 1, "load.external": -1}``)::
 
         N = N(t) + kappa |load|        or  limit(t) + kappa |load|
 
-    decided like any friction, with the law's coefficients as factors on it. Taken are loads,
-    springs, dampers, springs with clearance or a diagram, and stops, as they act along their own
-    directions; so are nonlinear elements that do. ``kappa``: not
-    negative, 1 unless given; as part of a limit ``kappa >= 1`` locks the joint against the load
-    alone. Loads made of straight lines in time make a given normal force of the whole, which every
-    solver takes; others the solvers event-driven (the sign of the load is an event,
-    ``friction.NAME.load``) and smoothed. Friction on a reaction, which it changes, is that of a
-    joint (:class:`jfric.Joint`) or contact, beside this element for what does not grow.
+    This friction is decided like any other, with the law's coefficients as factors on it. The
+    elements are loads, springs, dampers, springs with clearance or a diagram, stops, and nonlinear
+    elements along one direction, each with its force along its own direction. ``kappa``: not
+    negative, by default 1; as part of a limit ``kappa >= 1`` locks the joint against the load
+    alone. With loads made of straight lines in time the whole is a given normal force, which every
+    solver takes. The solvers event-driven (the sign of the load is an event,
+    ``friction.NAME.load``) and smoothed take any load. Friction changes reactions; friction on a
+    reaction therefore belongs to a joint (:class:`jfric.Joint`) or contact, next to this element
+    for the part that does not grow.
 
-    ``position``: a factor on all of it that depends on the displacement along ``direction``,
-    :class:`jfric.laws.PeriodicFactor` or :class:`jfric.laws.SplineFactor`::
+    ``position``: a factor on all of this friction that depends on the displacement along
+    ``direction``, :class:`jfric.laws.PeriodicFactor` or :class:`jfric.laws.SplineFactor`::
 
         N = f(s) (N(t) + kappa |load|),    s = w^T q
 
     for the solvers event-driven and smoothed, and for fits.
 
     ``direction``: the name of a degree of freedom, a pair of names (relative motion), a mapping
-    from names to coefficients, or a :class:`jfric.Direction`. ``sliding``: in place of it, a
+    from names to coefficients, or a :class:`jfric.Direction`. ``sliding``, in its place: a
     displacement that depends on position, as in :class:`jfric.Contact`. ``belt``: velocity of the
     partner's surface [m/s or rad/s], a number or a function of time. ``law``:
     :mod:`jfric.laws`; a number is Coulomb's coefficient.
 
-    ``plane``: in place of ``direction`` two of them, for friction in a plane: with
+    ``plane``, in place of ``direction``: two directions, for friction in a plane. With
     ``gamma_T = (w_1^T v, w_2^T v) - belt`` and the mean size of the coefficients ``mu``::
 
         stick    |lambda_T| <= mu_s N,    sliding    lambda_T = -mu_d(|gamma_T|) N gamma_T/|gamma_T|
 
-    The two directions measure the same plane: they are at right angles to each other there. With a
-    pair of coefficients, one for each direction, limits form an ellipse, and friction dissipates as
-    much as it can: with ``E = diag(mu_1, mu_2)`` stick lasts while ``|E^-1 lambda_T| <= N``, and
+    The two directions are at right angles to each other in this plane. With a pair of coefficients,
+    one for each direction, limits form an ellipse, and friction dissipates as much as it can: with
+    ``E = diag(mu_1, mu_2)`` stick lasts while ``|E^-1 lambda_T| <= N``, and
     sliding feels ``lambda_T = -N E^2 gamma_T / |E gamma_T|``. ``belt`` is then a pair, too. Results
     call the two components ``friction.1`` and ``friction.2``. Source for the ellipse: S. Goyal,
     A. Ruina, J. Papadopoulos, Planar sliding with dry friction, Wear 143 (1991).
 
-    ``spin``: beside ``plane`` an angle, for the law :class:`jfric.laws.Contensou` of a disc whose
-    centre slips in the plane while it turns; the torque is the component ``friction.3``, and a
-    ``belt`` has three velocities, the last an angular one.
+    ``spin``, in addition to ``plane``: an angle, for the law :class:`jfric.laws.Contensou` of a
+    disc whose centre slips in the plane while it turns; the torque is the component ``friction.3``,
+    and a ``belt`` has three velocities, the last an angular one.
 
     Raises (in :class:`jfric.Problem`) :class:`jfric.ProblemError` unless there is one of ``N`` and
-    ``limit``, or a load, and for negative ones. A brake on the relative motion of two bodies::
+    ``limit``, or a load, and for negative values. A brake on the relative motion of two bodies::
 
         >>> pressed = jfric.Steps([1.0], [0.0, 20.0])
         >>> brake = jfric.Friction(("a", "b"), jfric.Coulomb(0.3), N=pressed)
@@ -166,7 +167,7 @@ class Friction(eqx.Module):
     shown: ClassVar[tuple[str, ...]] = ("mu", "mu_s", "limit")
 
     def rows(self) -> list[Self]:
-        """One element for each direction of sliding: itself, or those of a plane."""
+        """One element for each direction of sliding: this one, or those of a plane."""
         if self.plane is None:
             return [self]
         return [replace(self, direction=d, **own) for d, own in along_plane(self)]
@@ -186,7 +187,7 @@ class Friction(eqx.Module):
 
     @property
     def normal_force(self) -> AbstractFunction:
-        """``N(t)``, or the limit (then the coefficients are factors); zero where all friction comes
-        from a load."""
+        """Normal force ``N(t)``, or the limit (the coefficients are then factors); zero where all
+        friction comes from a load."""
         given = self.N if self.N is not None else self.limit
         return given if given is not None else as_function(0.0)

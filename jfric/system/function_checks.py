@@ -19,8 +19,7 @@ from jfric.system.smallest_value import find_negative
 
 
 def _terms(function: Any):
-    """The terms of a function of time (or number), sums and functions made from others taken
-    apart."""
+    """The terms of a function of time (or number), in sums and in functions made from others."""
     if isinstance(function, Sum):
         for term in function.terms:
             yield from _terms(term)
@@ -45,7 +44,7 @@ def _function(where: str, function) -> None:
 
 
 def _known_zeros(where: str, function, time) -> None:
-    """Refuse a harmonic cut off at zero whose zeros are not known over the whole run."""
+    """Refuse a harmonic clipped at zero whose zeros are not known over the whole run."""
     if isinstance(function, Sum):
         for term in function.terms:
             _known_zeros(where, term, time)
@@ -72,8 +71,8 @@ def _not_negative(where: str, function, time) -> None:
 
 
 def require_functions_of_time(where: str, section: str, element, time) -> None:
-    """Raise :class:`ProblemError` for a function of time of ``element`` that is none, or negative
-    where a force must not be."""
+    """Raise :class:`ProblemError` for a function of time of ``element`` that is not valid, or is
+    negative where a force must not be."""
     given = {f: getattr(element, f, None) for f in ("N", "limit", "belt", "F", "displacement")}
     if isinstance(belts := given["belt"], tuple):
         given |= {"belt": None} | {f"belt[{i}]": belt for i, belt in enumerate(belts, 1)}
@@ -107,8 +106,8 @@ def refuse_jumping_bases(problem: AbstractProblem, who: str) -> None:
 
 
 def _jump(function, start) -> str | None:
-    """Where a function of time jumps after ``start``, in words; None where it does not. Numbers
-    that are traced may be such that it does."""
+    """Text that says where a function of time jumps after ``start``; None where it does not. Traced
+    numbers may make it jump: the text is then empty."""
     for term in function.terms if isinstance(function, Sum) else ():
         if (found := _jump(term, start)) is not None:
             return found
@@ -138,7 +137,7 @@ def _names(element, base: str) -> bool:
 
 
 def _takes_no_jump(section: str, element) -> bool:
-    """Whether a velocity, or where contact is, decides what an element does."""
+    """Whether an element does not allow a jump of a base: a damper, contact, friction, a state."""
     damping = getattr(element, "c", None)
     damped = damping is not None and not isinstance(damping, Tracer | Expression)
     damped = damped and bool(np.any(np.asarray(damping) != 0.0))

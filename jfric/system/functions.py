@@ -32,21 +32,21 @@ class Components(NamedTuple):
 class AbstractFunction(eqx.Module):
     """A piecewise smooth scalar function of time: ``function(t)`` for ``t`` [s].
 
-    A new one defines :meth:`components` (polynomial and harmonics of the piece at ``t``) and
+    A new function defines :meth:`components` (polynomial and harmonics of the piece at ``t``) and
     :meth:`breakpoints`, at which solvers end their steps. Example: see :class:`jfric.Harmonic`.
     """
 
     @abc.abstractmethod
     def components(self, t) -> Components:
-        """The piece that begins at or holds time ``t`` (from the right at a breakpoint)."""
+        """The piece that begins at or contains time ``t`` (from the right at a breakpoint)."""
 
     @abc.abstractmethod
     def breakpoints(self) -> Float[Array, " b"]:
         """Times at which the function is not smooth."""
 
     def magnitudes(self, t) -> list:
-        """For each coefficient of the polynomial of ``components(t)``, the sum of the magnitudes
-        of what it was computed from: its rounding error is relative to that."""
+        """Sums of the magnitudes of the terms of each coefficient of the polynomial of
+        ``components(t)``, to which the rounding error of the coefficient is relative."""
         return [jnp.abs(p) for p in self.components(t).polynomial]
 
     def frequency(self):
@@ -67,7 +67,7 @@ class AbstractFunction(eqx.Module):
         return value + sum(a * jnp.sin(angle) for a, angle, _ in harmonics)
 
     def magnitude(self, t):
-        """Size of the parts that the value at ``t`` is made of: rounding is relative to it."""
+        """Sum of the magnitudes of the terms of the value at ``t``; rounding is relative to it."""
         polynomial, harmonics = self.components(t)
         value = jnp.abs(polynomial[0]) if polynomial else 0.0
         return value + sum(jnp.abs(a) for a, _, _ in harmonics)
@@ -81,7 +81,7 @@ class AbstractFunction(eqx.Module):
 
 
 class Constant(AbstractFunction):
-    """The constant ``f(t) = value``; numbers become one by themselves::
+    """The constant ``f(t) = value``; numbers are converted to one::
 
     >>> pull = jfric.Load("u", 5.0).F
     >>> type(pull).__name__, float(pull(1.0)), float(pull.derivative(1.0))
@@ -100,7 +100,7 @@ class Constant(AbstractFunction):
 class Ramp(AbstractFunction):
     """The straight line ``f(t) = value + rate t``, without an end; ``rate`` [its unit per second].
 
-    A support that moves for ever at one speed is one::
+    A support that keeps moving at one speed::
 
         >>> pulled = jfric.Base(jfric.Ramp(0.5)).displacement
         >>> float(pulled(3.0)), float(pulled.derivative(3.0))
@@ -163,7 +163,7 @@ class PiecewiseLinear(AbstractFunction):
         return [jnp.abs(value) + jnp.abs(slope) * passed, jnp.abs(slope)]
 
     def _line(self, t):
-        """Time and value at the start of the line that holds ``t``, and its slope."""
+        """Time and value at the start of the line that contains ``t``, and its slope."""
         times, values = self.times, self.values
         last = times.shape[0] - 1
         index = _piece(times, t)
@@ -178,7 +178,7 @@ class PiecewiseLinear(AbstractFunction):
 
 
 class Harmonic(AbstractFunction):
-    """``f(t) = amplitude * sin(omega t + phase)``; omega [rad/s], phase [rad].
+    """The sine ``f(t) = amplitude * sin(omega t + phase)``; omega [rad/s], phase [rad].
 
     ::
 
@@ -239,13 +239,13 @@ def _added(polynomials: list[list]) -> list:
 
 
 def _piece(times, t):
-    """Index of the piece at ``t``; which piece it is has no derivative."""
+    """Index of the piece at ``t``; it has no derivative."""
     frozen = jax.lax.stop_gradient
     return jnp.searchsorted(frozen(times), frozen(t), side="right")
 
 
 def as_function(value) -> Any:
-    """``value`` as a function of time; numbers and expressions become constants."""
+    """The ``value`` as a function of time; numbers and expressions become constants."""
     if isinstance(value, AbstractFunction):
         return value
     if value is None or type(value) is object:

@@ -1,4 +1,4 @@
-"""Which elements have functions of the state, and what these must be."""
+"""Functions of the state in elements, and checks of these functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jfric.system.states import state_units
 from jfric.system.units import UnitError, dimensions_of
 from jfric.system.velocity_checks import require_kinetic, require_velocities
 
-#: Functions of the state: field, units of what it measures, an example, whether of velocities.
+#: Fields with functions of the state: their units, an example, whether they take velocities.
 _FUNCTIONS = {
     "kinetic": (("J",), "0.5*m*v.x^2", True),
     "potential": (("J",), "m*g*y", False),
@@ -33,7 +33,7 @@ SECTIONS_WITH_FUNCTIONS = ("lagrangian", "friction", "contact", "joint")
 
 
 def functions_of(element: Any) -> list[tuple[str, Any]]:
-    """Fields of an element that are functions of the state, and what they hold."""
+    """Fields of an element that hold functions of the state, and these functions."""
     found = []
     for field in _FUNCTIONS:
         value = getattr(element, field, None)
@@ -53,7 +53,7 @@ def functions_of(element: Any) -> list[tuple[str, Any]]:
 
 def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None = None) -> None:
     """Raise :class:`ProblemError` for energies, gaps and displacements that are no functions of the
-    problem's state. ``known``: dimensions of shared parameters that have one."""
+    problem's state. ``known``: dimensions of the shared parameters that have one."""
     require_velocities(problem, known)
     for where, element in problem.labelled(*SECTIONS_WITH_FUNCTIONS).items():
         if isinstance(element, Joint) and not element.constraint:

@@ -14,10 +14,10 @@ from jfric.system.fields import Scalar, holds, written
 
 
 class Branches(NamedTuple):
-    """Springs in series with sliders, side by side.
+    """Springs in series with sliders, in parallel.
 
     ``k``, ``slip`` (N,): stiffnesses [N/m or N m/rad], and elongations at which the sliders slip
-    [m or rad]. ``residual``: stiffness of a spring beside them. ``z0``: elongation of all springs
+    [m or rad]. ``residual``: stiffness of a parallel spring. ``z0``: elongation of all springs
     at the start. Example: see :class:`jfric.Iwan`.
     """
 
@@ -28,21 +28,21 @@ class Branches(NamedTuple):
 
 
 class AbstractHysteresis(eqx.Module):
-    """Springs in series with sliders, side by side along one direction.
+    """Springs in series with sliders, in parallel along one direction.
 
-    ``direction``: of ``w``, as in :class:`jfric.Friction`. A class of one's own gives ``sliders``,
-    how many there are, and ``branches``. Example: see :class:`jfric.Iwan`.
+    ``direction``: ``w``, as in :class:`jfric.Friction`. A user's class defines ``sliders``, their
+    number, and ``branches``. Example: see :class:`jfric.Iwan`.
     """
 
     direction: eqx.AbstractVar[Direction]
-    #: The field that is the states at the start.
+    #: Name of the field with the states at the start.
     starts: ClassVar[str] = "z0"
     symbol: ClassVar[str] = "spring and slider"
 
     @property
     @abc.abstractmethod
     def sliders(self) -> int:
-        """How many sliders."""
+        """Number of sliders."""
 
     @abc.abstractmethod
     def branches(self) -> Branches:
@@ -50,14 +50,14 @@ class AbstractHysteresis(eqx.Module):
 
 
 class Jenkins(AbstractHysteresis):
-    """Jenkins element: a spring in series with a slider, the node between them without mass.
+    """Jenkins element: a spring in series with a slider, with a massless node between them.
 
     ``x = w^T q`` is the elongation of both, ``z`` that of the spring; the force along ``w`` is
     ``-k z``::
 
         z' = x'   while |k z| <= R (stick),      k z = R sign(x')   while the slider slips
 
-    ``direction``: of ``w``, as in :class:`jfric.Friction`; it may end at a support
+    ``direction``: ``w``, as in :class:`jfric.Friction`; it may end at a support
     (:class:`jfric.Base`). ``k`` [N/m or N m/rad] and ``R`` [N or N m]: positive. ``z0`` [m or rad]:
     ``z`` at the start, ``|k z0| <= R``. The force does not depend on the rate; a cycle of the
     amplitude ``X > R/k`` takes the energy ``4 R (X - R/k)``. Changes between stick and slip are
@@ -65,7 +65,7 @@ class Jenkins(AbstractHysteresis):
 
     Source: W. D. Iwan, "A distributed-element model for hysteresis and its steady-state dynamic
     response", J. Applied Mechanics 33 (1966); the element is due to G. M. Jenkins (1962). A support
-    that is drawn to 0.03 m pulls with the limit::
+    that moves to 0.03 m pulls with the limit::
 
         >>> pulled = jfric.Problem(
         ...     ["u"],
@@ -99,16 +99,16 @@ class JenkinsCoupling(eqx.Module):
     """Stiffness between the springs of two Jenkins elements, whose nodes have no mass.
 
     ``elements``: names of two :class:`Jenkins` elements ``i`` and ``j``; ``k`` [N/m, N m/rad, or N
-    where one of them turns], of either sign: the spring of each pulls with ``k`` times the
-    elongation of the other besides::
+    where one of them turns], of either sign: the spring of each also pulls with ``k`` times the
+    elongation of the other::
 
         F_i = k_i z_i + k z_j,   F_j = k_j z_j + k z_i,   |F_i| <= R_i,   |F_j| <= R_j
 
     The matrix of all stiffnesses must be positive definite, so that the motion is unique. A spring
-    ``c`` between the nodes of two elements is the coupling ``-c``, and ``c`` more in the ``k`` of
+    ``c`` between the nodes of two elements is the coupling ``-c``, with ``c`` added to the ``k`` of
     both; :func:`jfric.eliminate_massless` finds these numbers.
 
-    Source: static condensation, see :func:`jfric.eliminate_massless`. A support draws two elements
+    Source: static condensation, see :func:`jfric.eliminate_massless`. A support pulls two elements
     as far as 0.03 m; the spring of the one that slips with 2 N relieves the other::
 
         >>> own = jfric.Jenkins(("u", "hand"), k=100.0, R=2.0)
@@ -135,17 +135,18 @@ class MasingSpring(AbstractHysteresis):
     """Spring with hysteresis whose initial curve goes through the points ``(x[i], F[i])``.
 
     Loading from rest follows the curve from the origin, ``F(-x) = -F(x)``, and beyond the last
-    point the last line; after a reversal the same curve scaled by two, until it meets a branch that
-    was left before (Masing's rules). It is made of springs in series with sliders, side by side
-    (generalised Maxwell slip), of which one slips at each ``x[i]``, and a spring for the last line.
+    point the last line. After a reversal it follows the same curve scaled by two, until it meets a
+    branch that was left before (Masing's rules). The element consists of springs in series with
+    sliders, in parallel (generalised Maxwell slip), of which one slips at each ``x[i]`` but the
+    last, and a spring for the last line.
 
-    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``x`` (p,) [m or rad] and ``F`` (p,)
+    ``direction``: ``w``, as in :class:`jfric.Friction`. ``x`` (p,) [m or rad] and ``F`` (p,)
     [N or N m]: increasing strictly from above zero, with slopes that fall and are not negative.
-    ``z0`` [m or rad]: elongation of the springs at the start, of those that slip before it their
-    limits.
+    ``z0`` [m or rad]: elongation of the springs at the start; those that slip before it start at
+    their limits.
 
     Source: G. Masing, "Eigenspannungen und Verfestigung beim Messing", Proc. 2nd Int. Congress of
-    Applied Mechanics (1926). The slope from the second point on is that of the spring beside them::
+    Applied Mechanics (1926). The last slope is that of the parallel spring::
 
         >>> spring = jfric.MasingSpring("u", x=[0.01, 0.03], F=[2.0, 3.0])
         >>> branches = spring.branches()
@@ -168,13 +169,14 @@ class MasingSpring(AbstractHysteresis):
 
 
 class MaxwellSlip(AbstractHysteresis):
-    """Jenkins elements side by side: generalised Maxwell slip with elastic branches.
+    """Jenkins elements in parallel: generalised Maxwell slip with elastic branches.
 
     The force along ``w`` is the sum of those of ``N`` elements with the stiffnesses ``k`` (N,)
-    [N/m or N m/rad] and limits ``R`` (N,) [N or N m], all positive, in any order. However many
-    there are, the next event is one of two. ``direction``: of ``w``, as in :class:`jfric.Friction`;
-    ``z0`` [m or rad]: elongation of the springs at the start, of those whose limit is below it the
-    limit. Results have ``z.NAME.1`` and so on, in the order of slipping.
+    [N/m or N m/rad] and limits ``R`` (N,) [N or N m], all positive, in any order. Whatever their
+    number, only two events can be the next one. ``direction``: ``w``, as in
+    :class:`jfric.Friction`; ``z0`` [m or rad]: elongation of the springs at the start; those whose
+    limit is below it start at the limit. Results have ``z.NAME.1`` and so on, in the order of
+    slipping.
 
     Source: F. Al-Bender, V. Lampaert, J. Swevers, "The generalized Maxwell-slip model", IEEE Trans.
     Automatic Control 50 (2005), without its rate-dependent part::
@@ -204,13 +206,14 @@ class Iwan(AbstractHysteresis):
 
         F(x) = int_0^x rho phi dphi + x int_x^phi_max rho dphi + S min(x, phi_max)
 
-    ``direction``: of ``w``, as in :class:`jfric.Friction`.
+    ``direction``: ``w``, as in :class:`jfric.Friction`.
     ``K_T`` [N/m or N m/rad]: stiffness of the stuck joint, ``F_S`` [N or N m]: force of macroslip,
     ``chi`` (``-1 < chi``, the loss in microslip grows with the amplitude to the power ``3 + chi``)
     and ``beta >= 0`` (ratio of the stiffness of the point to that of the density).
-    ``count``: sliders; ``(0, phi_max)`` is cut into ``count - 1`` equal parts, and each slider has
-    the stiffness and the strength of its part, so that the force is exact where a part ends; force
-    between and loss are of second order. The last slider is the mass point.
+    ``count``: number of sliders. ``(0, phi_max)`` is divided into ``count - 1`` equal parts, and
+    each slider has the stiffness and the strength of its part, so that the force is exact at the
+    ends of parts; the force between them and the loss have errors of second order. The last slider
+    is the mass point.
     ``z0`` [m or rad] as in :class:`jfric.MaxwellSlip`.
 
     Source: D. J. Segalman, "A four-parameter Iwan model for lap-type joints", J. Applied Mechanics
@@ -252,7 +255,7 @@ class Iwan(AbstractHysteresis):
         return Branches(k, slip, jnp.zeros_like(weight), self.z0)
 
 
-#: Sections of such elements.
+#: Sections of springs in series with sliders.
 HYSTERESIS: dict[str, type[AbstractHysteresis]] = {
     "jenkins": Jenkins,
     "maxwell_slip": MaxwellSlip,

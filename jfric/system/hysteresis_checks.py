@@ -14,7 +14,7 @@ from jfric.system.hysteresis import (
 
 
 def require_hysteresis(where: str, element: AbstractHysteresis) -> None:
-    """Raise :class:`ProblemError` for numbers that make no such element."""
+    """Raise :class:`ProblemError` for numbers that springs with sliders cannot have."""
     if isinstance(element, MaxwellSlip):
         k, R = np.asarray(element.k), np.asarray(element.R)
         if k.ndim != 1 or k.shape != R.shape or k.size == 0:

@@ -1,4 +1,4 @@
-"""Whether every degree of freedom has a mass."""
+"""Checks that every degree of freedom has a mass."""
 
 from __future__ import annotations
 

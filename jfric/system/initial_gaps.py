@@ -1,4 +1,4 @@
-"""Gaps at the start: small penetrations, as from rounded drawings, are taken out."""
+"""Gaps at the start: small penetrations, as from rounded drawings, are removed."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from jfric.system.mechanics import Mechanics
 
 #: Penetrations below this part of the lengths involved are rounding errors of closed contacts.
 CLOSED = 1e-12
-#: Those below this part are projected onto contact; deeper ones are a mistake.
+#: Penetrations below this part are projected onto contact; deeper ones are a mistake.
 PROJECTED = 1e-6
 
 
 def initial_gaps(problem: AbstractProblem) -> tuple[dict[str, float], np.ndarray]:
-    """Gaps of the unilateral contacts by name, and the lengths that each is made of."""
+    """Gaps of the unilateral contacts by name, and the lengths of their terms."""
     contacts = problem.section("contact")
     if not contacts:
         return {}, np.zeros((0,))
@@ -45,7 +45,7 @@ def initial_gaps(problem: AbstractProblem) -> tuple[dict[str, float], np.ndarray
 
 
 def starts_inside(mechanics: Mechanics, t, q) -> Bool[Array, ""]:
-    """Whether a contact has a negative gap at the start, beyond what rounded drawings give: for
+    """Whether a contact has a negative gap at the start, beyond that of rounded drawings, for
     numbers that are known only while a program runs."""
     if not mechanics.n_unilateral:
         return jnp.asarray(False)
@@ -67,8 +67,8 @@ def penetrates(name: str, gap: float) -> ProblemError:
 
 
 def gap_rows(problem: AbstractProblem, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Directions of all gaps (nu, n + nb) and what is added (nu,); curved ones as straight lines
-    at the positions ``q`` of all coordinates (n,)."""
+    """Directions (nu, n + nb) and constants (nu,) of all gaps; curved gaps as straight lines at the
+    positions ``q`` of all coordinates (n,)."""
     both, contacts = problem.axes + problem.bases, problem.section("contact")
     curved = tuple(name for name, contact in contacts.items() if contact.curved)
     with eval_context():
@@ -103,8 +103,8 @@ def without_penetration(problem: AbstractProblem) -> dict[str, Any]:
     """Initial positions by degree of freedom that differ from the given ones: the nearest without
     penetration, where contacts penetrate by no more than :data:`PROJECTED`; else empty.
 
-    A remark is given as a warning. Positions that are expressions stay as they are: where no others
-    can be moved, and where contacts penetrate by more, :class:`jfric.ProblemError` is raised.
+    A warning reports the change. Positions that are expressions stay: :class:`jfric.ProblemError`
+    is raised where no others can be moved, and where contacts penetrate by more.
     """
     if not problem.section("contact"):
         return {}

@@ -21,19 +21,19 @@ class Joint(eqx.Module):
 
     ``constraint``: one or more of them, each a text in degrees of freedom, ``t`` and shared
     parameters (``"x - l*cos(theta)"``), or a JAX function ``(t, q, parameters)`` that returns one
-    number; a text that names velocities, which it is linear in (``"cos(phi)*v.y - sin(phi)*v.x"``,
-    a blade), holds no position. Derivatives follow. Where time is part of it, it prescribes a
-    motion::
+    number. A text that is linear in velocities (``"cos(phi)*v.y - sin(phi)*v.x"``, a blade) holds
+    no position. Derivatives are computed. A constraint that depends on time prescribes a motion::
 
         M dv/dt = f + (dphi/dq)^T lambda
 
-    ``lambda`` is the quantity ``reaction.NAME``, of several equations ``reaction.NAME.1`` and so
-    on, in N where they measure a length, in N m where an angle. The start must meet the equations
-    to a millionth, positions and velocities. Equations that follow from others leave the motion
-    unique, and set the flag ``REDUNDANT``. ``law`` and ``sliding`` give a single equation friction
-    with the magnitude of the reaction for a normal force, along a displacement as in
-    :class:`jfric.Contact`; results then show its two sides as contacts, ``joint.NAME.positive``
-    where ``lambda`` is positive, and ``joint.NAME.negative``. A pendulum as a point on a circle,
+    ``lambda`` is the quantity ``reaction.NAME`` (for several equations ``reaction.NAME.1`` and so
+    on), in N where the equation measures a length, in N m where it measures an angle. Positions and
+    velocities at the start must meet the equations to a millionth. Equations that follow from
+    others leave the motion unique, and set the flag ``REDUNDANT``. ``law`` and ``sliding`` give a
+    single equation friction with the magnitude of the reaction as normal force, along a
+    displacement as in :class:`jfric.Contact`. Results then show its two sides as contacts,
+    ``joint.NAME.positive`` where ``lambda`` is positive, and ``joint.NAME.negative``. A pendulum as
+    a point on a circle, which hangs at rest::
     which hangs at rest::
 
         >>> pendulum = jfric.Problem(

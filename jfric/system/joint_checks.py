@@ -1,4 +1,4 @@
-"""Whether joints can be met at the start, and leave something to move."""
+"""Checks that joints can be met at the start, and leave something to move."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jfric.system.joint_equations import joint_equations
 from jfric.system.joints import REDUNDANT, JointEquation, Joints, Tied, joints_of, tolerance_of
 from jfric.system.start import started
 
-#: Newton steps towards a position that meets the equations, for the message alone.
+#: Newton steps towards a position that meets the equations, only for the message.
 STEPS = 50
 
 
@@ -24,7 +24,7 @@ def require_consistent_joints(problem: AbstractProblem, seen: SeenStart) -> None
     """Raise :class:`ProblemError` where the start does not meet the equations of joints, where
     these contradict each other, or where nothing can move.
 
-    All numbers are known; ``seen``: the start as the equations see it.
+    All numbers are known; ``seen``: the start in the equations.
     """
     tied, tolerance = seen.tied, tolerance_of(seen.q.dtype)
     rows = np.column_stack([tied.value, tied.bias, tied.J])
@@ -35,7 +35,7 @@ def require_consistent_joints(problem: AbstractProblem, seen: SeenStart) -> None
         rank = np.linalg.matrix_rank(_unit_rows(tied.J), tol=tolerance_of(seen.q.dtype, REDUNDANT))
         if rank < len(problem.dofs):
             return
-    # Names and functions are needed for messages alone.
+    # Names and functions are needed only for messages.
     with eval_context():
         equations = joint_equations(problem)
         joints = joints_of(tuple(e.function for e in equations), len(problem.dofs))
@@ -67,8 +67,8 @@ def require_consistent_joints(problem: AbstractProblem, seen: SeenStart) -> None
 
 
 def require_free_gaps(problem: AbstractProblem, who: str) -> None:
-    """Raise :class:`ProblemError` for a closed contact whose gap joints hold at the start: its
-    forces are not determined, which ``who`` needs."""
+    """Raise :class:`ProblemError` for a closed contact whose gap the joints hold at the start: its
+    forces, which ``who`` needs, are not determined."""
     if not problem.section("contact") or not is_concrete(problem):
         return
     with eval_context():
@@ -102,13 +102,13 @@ def joints_at(joints: Joints, t, q, v) -> Tied:
 
 
 def _unit_rows(J) -> np.ndarray:
-    """Rows of length one, and those of zeros."""
+    """Rows scaled to length one; rows of zeros stay."""
     size = np.linalg.norm(J, axis=1, keepdims=True)
     return np.asarray(J) / np.where(size > 0, size, 1.0)
 
 
 def _regular(rows: np.ndarray, equations: list[JointEquation]) -> None:
-    """Values and directions that are numbers, and not zero."""
+    """Raise :class:`ProblemError` for values and directions that are not finite, or zero."""
     for equation, row in zip(equations, rows, strict=True):
         name = equation.name
         if not np.all(np.isfinite(row)):
@@ -118,7 +118,7 @@ def _regular(rows: np.ndarray, equations: list[JointEquation]) -> None:
 
 
 def _position(problem: AbstractProblem, joints: Joints, seen: SeenStart) -> str:
-    """Where the equations are met, near the start, in words."""
+    """Text with the position near the start that meets the equations."""
     with eval_context():
         t, q, rest = problem.start()[0], jnp.asarray(seen.q), jnp.zeros_like(seen.q)
         tied = joints_at(joints, t, q, rest)

@@ -1,7 +1,7 @@
-"""Contacts of a problem, those that stand for friction on a joint's reaction included.
+"""Contacts of a problem, including those that represent friction on a joint's reaction.
 
-A bilateral constraint with friction is two contacts on one place, which push one way each: which
-of them carries is decided as between any contacts, and the normal force is that of either.
+A bilateral constraint with friction is two contacts at one place, which push in opposite
+directions. Which of them carries is decided as for any contacts, and its force is the normal force.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from jfric.system.direction import kind
 from jfric.system.elements import Contact, Gap
 from jfric.system.joint import Joint
 
-#: What results call the two sides of a joint with friction.
+#: Names in results of the two sides of a joint with friction.
 SIDES = ("positive", "negative")
 
 
 @dataclass(frozen=True)
 class Negative:
-    """Minus a function of time, positions and shared parameters."""
+    """The negative of a function of time, positions and shared parameters."""
 
     function: Callable
 
@@ -53,7 +53,7 @@ def unilateral_contacts(problem: AbstractProblem) -> dict[str, Contact]:
 
 
 def opposed_contacts(problem: AbstractProblem) -> tuple[tuple[int, int], ...]:
-    """The two contacts of each joint with friction, by their numbers among all contacts."""
+    """The two contacts of each joint with friction, by their indices among all contacts."""
     elements = [*problem.section("joint").values(), *problem.section("slider").values()]
     count = len(unilateral_contacts(problem))
     first = count - 2 * sum(x.law is not None for x in elements)
@@ -61,7 +61,7 @@ def opposed_contacts(problem: AbstractProblem) -> tuple[tuple[int, int], ...]:
 
 
 def normal_forces(problem: AbstractProblem) -> dict[str, int]:
-    """Names of the normal forces and their places among those of all unilateral contacts: both
+    """Names of the normal forces and their indices among those of all unilateral contacts: both
     components of friction in a plane have one, that of the contact itself."""
     found, row = {}, 0
     for label, contact in problem.labelled("contact").items():

@@ -34,12 +34,12 @@ def joint_equations(problem: AbstractProblem) -> list[JointEquation]:
 
 
 def reaction_units(problem: AbstractProblem) -> dict[str, str]:
-    """Units of the reactions of joints, by what results call them, in order."""
+    """Units of the reactions of joints, by their names in results, in order."""
     return {e.name: e.unit for e in joint_equations(problem)}
 
 
 def _only_rotations(problem: AbstractProblem, what: Any) -> bool:
-    """Whether a function of positions names angles alone: it measures one, then."""
+    """Whether a function of positions names only angles, and therefore measures an angle."""
     if not isinstance(what, str):
         return "translation" not in problem.dofs.values()
     chosen = problem.section("velocity")

@@ -1,7 +1,8 @@
 """Joints: bilateral constraints ``phi(t, q) = 0`` or ``psi(t, q, v) = 0``, eliminated before
 contacts.
 
-With ``J = dphi/dq``, or ``J = dpsi/dv``, and ``c`` what the motion alone adds to ``J dv/dt``::
+With ``J = dphi/dq``, or ``J = dpsi/dv``, and ``c`` the part of the equations' derivative without
+``dv/dt``::
 
     M dv/dt = f + J^T lambda,    J dv/dt + c = 0,    S = (J M^-1 J^T)^+
     lambda = -S (c + J M^-1 f),    dv/dt = (M^-1 - M^-1 J^T S J M^-1) f - M^-1 J^T S c
@@ -34,23 +35,23 @@ from jfric.numerics.tolerances import ROUNDINGS
 from jfric.system.position_functions import Instant, Together, together
 from jfric.system.state_function import ChosenVelocities, Held, Rate
 
-#: Relative pivot below which an equation counts as one that follows from others, where the
-#: precision can tell.
+#: Relative pivot below which an equation counts as a consequence of others, unless the precision
+#: needs more.
 REDUNDANT = 1e-9
-#: Part of what an equation is made of up to which it may be violated: the motion is put on it.
+#: Allowed violation of an equation, relative to its terms; the motion is projected on the equation.
 TOLERANCE = 1e-6
-#: The same of what is larger, but cancels: rounding errors, also of lengths near one.
+#: Part of larger terms that cancel, for their rounding errors; for positions also a length.
 SMALL = 1e-6
-#: Rounds in which positions are put on the constraints; each gains the digits of the first.
+#: Rounds in which positions are projected on the constraints; each gains the digits of the first.
 ROUNDS = 3
 
 
 class JointEquation(NamedTuple):
-    """One equation of a joint: ``function(t, q) = 0``, or of velocities, which it is linear in
+    """One equation of a joint: ``function(t, q) = 0``, or one that is linear in velocities
     (:class:`jfric.system.state_function.Rate`).
 
-    ``label``: what messages call the joint; ``name``: what results call its reaction, which is
-    measured in ``unit``; ``rubs``: whether two contacts stand for it, to which friction belongs.
+    ``label``: name of the joint in messages; ``name``: name of its reaction in results, which is
+    measured in ``unit``; ``rubs``: whether two contacts with friction represent it.
     """
 
     label: str
@@ -61,13 +62,13 @@ class JointEquation(NamedTuple):
 
     @property
     def on_velocities(self) -> bool:
-        """Whether it holds no position."""
+        """Whether the equation holds no position."""
         return isinstance(self.function, Rate)
 
     @property
     def held(self) -> Held | None:
-        """Function of an equation that is one of several which say together what is held, else
-        None: some of the several equations say nothing."""
+        """Function of an equation that belongs to a set of equations, some of which follow from the
+        others; else None."""
         own = self.function.function if isinstance(self.function, Rate) else None
         return own if isinstance(own, Held) else None
 
@@ -77,24 +78,24 @@ class Tied(NamedTuple):
 
     value: Float[Array, " k"]
     J: Float[Array, "k n"]
-    #: What time alone does to them: ``J v + rate = 0``.
+    #: Part of the rate by time alone: ``J v + rate = 0``.
     rate: Float[Array, " k"]
-    #: ``c``.
+    #: The vector ``c``.
     bias: Float[Array, " k"]
-    #: ``M^-1 J^T``.
+    #: The product ``M^-1 J^T``.
     MJ: Float[Array, "n k"]
-    #: ``S`` for the motion: equations that follow from others carry no reaction.
+    #: The matrix ``S`` for the motion: equations that follow from others carry no reaction.
     S: Float[Array, "k k"]
     #: Whether reactions are not unique.
     redundant: Bool[Array, ""]
-    #: How ``S`` was found: which equations follow from others.
+    #: The elimination that gave ``S``: which equations follow from others.
     found: Inverted
-    #: :attr:`force` where it is kept.
+    #: Stored :attr:`force`, or None.
     known_force: Float[Array, "k k"] | None = None
 
     @property
     def force(self) -> Float[Array, "k k"]:
-        """``S`` for reactions of smallest norm."""
+        """The matrix ``S`` for reactions of smallest norm."""
         if self.known_force is not None:
             return self.known_force
         return self.found.least(self.S)
@@ -104,7 +105,7 @@ class Tied(NamedTuple):
         return self.found.least(reactions[:, None])[:, 0]
 
     def with_force(self) -> Tied:
-        """These equations with :attr:`force` computed once, for users who need it several times."""
+        """The equations with :attr:`force` computed once, for callers that use it several times."""
         return self._replace(known_force=self.force)
 
     @property
@@ -113,7 +114,7 @@ class Tied(NamedTuple):
         return -matvec(self.MJ, matvec(self.S, self.bias))
 
     def reactions(self, f: Float[Array, " n"]) -> Float[Array, " k"]:
-        """``lambda`` where all other forces are ``f``."""
+        """Reactions ``lambda`` where all other forces are ``f``."""
         return -matvec(self.force, self.bias + matvec(self.MJ.T, f))
 
     def inverse_of_mass(self, inverse: Float[Array, "n n"]) -> Float[Array, "n n"]:
@@ -134,7 +135,7 @@ class Tied(NamedTuple):
         left = jnp.abs(self.bias + matvec(self.J, a))
         length, tolerance = self.position_size(q), tolerance_of(a.dtype)
         curved = self.velocity_size(v) ** 2 / jnp.where(length > 0, length, 1.0)
-        # What the acceleration is the sum of, by all equations: it may cancel.
+        # Magnitudes of the terms of the acceleration, by all equations: they may cancel.
         made_of = matvec(jnp.abs(self.MJ), matvec(jnp.abs(self.S), bias))
         return left > tolerance * (bias + matvec(jnp.abs(self.J), made_of) + curved)
 
@@ -151,20 +152,20 @@ class Tied(NamedTuple):
 class Joints(eqx.Module):
     """The equations of all joints, with numbers for their parameters."""
 
-    #: ``phi``, or None.
+    #: Functions ``phi``, or None.
     values: Together | None
-    #: ``psi``, which come last.
+    #: Functions ``psi``, which come last.
     rates: tuple[Alone | ChosenVelocities, ...] = ()
-    #: How many of these follow from others of them.
+    #: Number of equations in ``rates`` that follow from others.
     spare: int = eqx.field(static=True, default=0)
 
     @property
     def timed(self) -> bool:
-        """Whether time is part of what positions must meet."""
+        """Whether the equations of positions depend on time."""
         return self.values is not None and self.values.timed
 
     def seen(self, t, q, v) -> Instant:
-        """All of them at one instant."""
+        """Values and derivatives of all equations at one instant."""
         parts = [] if self.values is None else [self.values.at(t, q, v)]
         parts += [_on_velocities(psi, t, q, v) for psi in self.rates]
         return Instant(*(jnp.concatenate(x) for x in zip(*parts, strict=True)))
@@ -179,13 +180,13 @@ class Joints(eqx.Module):
         return Tied(now.value, now.W, now.rate, now.bias, MJ, S, redundant, found)
 
     def off(self, tied: Tied, t, q) -> Float[Array, " k"]:
-        """Values at ``q`` (n,), zero for those on velocities; ``tied``: as seen anywhere."""
+        """Values at ``q`` (n,), zero for equations of velocities; ``tied``: at any instant."""
         found = jnp.zeros_like(tied.value)
         return found if self.values is None else found.at[: len(self.values)].set(self.values(t, q))
 
     def put_on(self, tied: Tied, t, q, rounds: int = ROUNDS) -> Float[Array, " n"]:
-        """The position nearest to ``q``, in the metric of the masses, that all equations allow;
-        ``tied``: as seen near it. After so many ``rounds`` of Newton's method."""
+        """The position nearest to ``q``, in the metric of the masses, that all equations allow,
+        after ``rounds`` of Newton's method; ``tied``: the equations near it."""
         if self.values is None:
             return q
         for _ in range(rounds):
@@ -218,7 +219,7 @@ class Alone(eqx.Module):
 
 
 def _on_velocities(psi: Alone | ChosenVelocities, t, q, v) -> Instant:
-    """Equations on velocities at one instant; of those that follow from others, zeros."""
+    """Equations on velocities at one instant; zeros for those that follow from others."""
     W, rate = jax.jacfwd(psi.off, argnums=2)(t, q, v), psi.off(t, q, jnp.zeros_like(v))
     bias = jax.jvp(lambda t, q: psi.off(t, q, v), (t, q), (jnp.ones_like(t), v))[1]
     if isinstance(psi, ChosenVelocities):
@@ -228,7 +229,7 @@ def _on_velocities(psi: Alone | ChosenVelocities, t, q, v) -> Instant:
 
 
 def _largest(N: Float[Array, "m m"], rank: int) -> Float[Array, " m"]:
-    """Which rows of a projection say all of it, one for those that depend least on rounding."""
+    """Ones for rows of a projection that span it, those that depend least on rounding."""
     N = jax.lax.stop_gradient(N)
     says = jnp.zeros((N.shape[0],), N.dtype)
     for _ in range(rank):
@@ -238,12 +239,12 @@ def _largest(N: Float[Array, "m m"], rank: int) -> Float[Array, " m"]:
 
 
 def tolerance_of(dtype, wanted: float = TOLERANCE) -> float:
-    """``wanted``, or what the precision can tell where that is more."""
+    """The tolerance ``wanted``, or that of the precision where this is larger."""
     return max(wanted, ROUNDINGS * float(jnp.finfo(dtype).eps))
 
 
 def _size(J: Float[Array, "k n"], x: Float[Array, " n"]) -> Float[Array, " k"]:
-    """Magnitudes of the terms in ``J x``, added; slopes of zero have rounding errors, too."""
+    """Sums of the magnitudes of the terms in ``J x``; slopes of zero have rounding errors, too."""
     largest = jnp.max(jnp.abs(J), axis=1) * jnp.max(jnp.abs(x))
     return matvec(jnp.abs(J), jnp.abs(x)) + SMALL * largest
 
@@ -260,7 +261,7 @@ class Inverted(NamedTuple):
     weight: Float[Array, " k"]
 
     def least(self, x: Float[Array, "k m"]) -> Float[Array, "k m"]:
-        """``x`` without what changes no product with the matrix."""
+        """Columns ``x`` of smallest norm with the same products with the matrix."""
         k = len(self.weight)
         if k == 1:
             return x

@@ -30,8 +30,8 @@ class Directional(eqx.Module):
     """A coefficient that differs between sliding in the positive and the negative direction.
 
     ``positive``, ``negative``: the coefficient for a positive and a negative sliding velocity, each
-    a number or an expression, or those of a :class:`jfric.FrictionCurve`; for any coefficient of
-    any law::
+    a number or an expression, or those of a :class:`jfric.FrictionCurve`. Any coefficient of any
+    law may be directional::
 
         >>> [float(mu) for mu in jfric.Coulomb(jfric.laws.Directional(0.2, 0.3)).static()]
         [0.2, 0.3]
@@ -45,7 +45,7 @@ class PerAxis(eqx.Module):
     """A coefficient of friction in a plane that differs between its two directions.
 
     The limits form an ellipse, see :class:`jfric.Friction`. ``first``, ``second``: a number or an
-    expression each. A pair stands for it, too::
+    expression each. A pair of numbers means the same::
 
         >>> law = jfric.Coulomb([0.4, 0.2])
         >>> [float(law.along(i).mu) for i in (0, 1)]
@@ -64,13 +64,13 @@ def coefficient(value):
     return value if isinstance(value, (Directional, PerAxis)) else scalar(value)
 
 
-#: A coefficient of friction, the same for all ways of sliding or not, and what is true of it.
+#: A coefficient of friction, equal in all directions of sliding or not, and its properties.
 Coefficient: TypeAlias = Scalar | Directional | PerAxis
 _RATIO = holds("pure number", at_least=0.0, form="coefficient", converter=coefficient)
 
 
 def as_law(value) -> Any:
-    """A law; a number, or what else a coefficient may be, is Coulomb's coefficient."""
+    """A law; a number, or another form of a coefficient, becomes Coulomb's coefficient."""
     numbers = (int, float, str, list, tuple, Directional, PerAxis, Expression)
     is_number = isinstance(value, numbers) or eqx.is_array(value)
     return Coulomb(value) if is_number and not isinstance(value, bool) else value
@@ -96,7 +96,7 @@ class AbstractLaw(eqx.Module):
     #: Whether the sliding force does not depend on the sliding velocity, so that the equations of
     #: a mode stay linear.
     velocity_independent: ClassVar[bool]
-    #: Whether it is for a disc, whose slip and spin depend on each other.
+    #: Whether the law is for a disc, whose slip and spin depend on each other.
     spins: ClassVar[bool] = False
 
     @property
@@ -118,7 +118,7 @@ class AbstractLaw(eqx.Module):
         return replace(self, **{f.name: own(getattr(self, f.name)) for f in fields(self)})
 
     def prepared(self) -> AbstractLaw:
-        """The law with what follows from its numbers alone, computed once for a simulation."""
+        """The law with values that follow from its numbers alone, computed once per simulation."""
         return self
 
     def holding(self, kind: type) -> list[str]:
@@ -127,11 +127,11 @@ class AbstractLaw(eqx.Module):
 
     @abc.abstractmethod
     def static(self) -> tuple[Scalar, Scalar]:
-        """``(mu_s(+), mu_s(-))``: limits in stick."""
+        """Limits ``(mu_s(+), mu_s(-))`` in stick."""
 
     @abc.abstractmethod
     def kinetic(self, gamma) -> tuple[Scalar, Scalar]:
-        """``(mu_d(+), mu_d(-))`` at the sliding speed ``gamma >= 0``."""
+        """Coefficients ``(mu_d(+), mu_d(-))`` at the sliding speed ``gamma >= 0``."""
 
 
 class Coulomb(AbstractLaw):
@@ -186,13 +186,13 @@ class Stribeck(AbstractLaw):
 
         mu(v) = mu_d + (mu_s - mu_d) exp(-(v/v_s)^exponent) + mu_v v,    v = |gamma_T|
 
-    ``v_s`` [m/s or rad/s]: Stribeck velocity. ``exponent``: 2 (Gaussian) unless given, 1 is
-    Tustin's form. ``mu_v`` [s/m or s/rad]: viscous part; it carries the normal force like the rest
-    (a damper has none). Stick holds up to ``mu_s N``; there is no jump at the onset of sliding.
+    ``v_s`` [m/s or rad/s]: Stribeck velocity. ``exponent``: by default 2 (Gaussian); 1 is
+    Tustin's form. ``mu_v`` [s/m or s/rad]: viscous part, proportional to the normal force like the
+    rest (unlike a damper). Stick holds up to ``mu_s N``; there is no jump at the onset of sliding.
 
-    ``peak >= 1``: break-away at a multiple of that, ``|lambda_T| <= peak mu_s N`` in stick; once
-    sliding, friction begins at ``mu(0) = mu_s`` and falls smoothly. Not given, it is 1; given,
-    also as 1, the law counts as one that drops at the onset. Impacts take ``mu_s``.
+    ``peak >= 1``: factor for break-away, ``|lambda_T| <= peak mu_s N`` in stick; once sliding,
+    friction begins at ``mu(0) = mu_s`` and falls smoothly. The default is 1; a law with a given
+    ``peak``, even of 1, counts as one that drops at the onset. Impacts use ``mu_s``.
 
     Source: B. Armstrong-Helouvry, P. Dupont, C. Canudas de Wit, "A survey of models, analysis
     tools and compensation methods for the control of machines with friction", Automatica 30
@@ -247,8 +247,8 @@ class VelocityWeakening(AbstractLaw):
         mu(v) = mu_d + (mu_s - mu_d) / (1 + v/v_s) + mu_v v,    v = |gamma_T|
 
     ``v_s`` [m/s or rad/s]: velocity at which half of the fall is reached; ``mu_d``: limit at high
-    velocity, zero unless given; ``mu_v`` [s/m or s/rad]: viscous part. Stick holds up to
-    ``mu_s N``; impacts take ``mu_s``. Source: R. I. Leine, D. H. van Campen, A. de Kraker,
+    velocity, by default zero; ``mu_v`` [s/m or s/rad]: viscous part. Stick holds up to
+    ``mu_s N``; impacts use ``mu_s``. Source: R. I. Leine, D. H. van Campen, A. de Kraker,
     L. van den Steen, "Stick-slip vibrations induced by alternate friction models", Nonlinear
     Dynamics 16 (1998), whose ``F_s/(1 + delta v)`` has ``v_s = 1/delta`` and ``mu_d = 0``::
 
@@ -279,23 +279,23 @@ class VelocityWeakening(AbstractLaw):
 
 
 class FrictionCurve(AbstractLaw):
-    """A friction curve through values at knots, which need not be any of the laws with a name.
+    """A friction curve through values at knots, for friction that no named law describes.
 
     ``mu(v) = curve[i]`` at ``v = |gamma_T| = speeds[i]`` [m/s or rad/s]; ``speeds`` begin with 0
     and increase strictly, at least two. ``curve``: not negative, as many; with
-    :class:`jfric.laws.Directional` one curve for each direction of sliding. Numbers or
-    expressions, each a parameter of its own (``friction.curve.2``,
-    ``friction.curve.negative.0``). Between the
-    knots it is the natural cubic spline over ``ln(1 + v/speeds[1])``, which spaces knots evenly
-    that get wider with the speed, and is twice continuously differentiable; with ``monotone`` it
-    turns only where the values do, and is once continuously differentiable. Beyond the last knot
-    it goes on straight, or decays as an exponential of the same slope where it falls.
+    :class:`jfric.laws.Directional` one curve for each direction of sliding. The values are numbers
+    or expressions, each a parameter of its own (``friction.curve.2``,
+    ``friction.curve.negative.0``). Between the knots the curve is the natural cubic spline over
+    ``ln(1 + v/speeds[1])``, which evenly spaces knots whose distances grow with the speed; it is
+    twice continuously differentiable. With ``monotone`` it turns only where the values do, and is
+    once continuously differentiable. Beyond the last knot it continues as a straight line, or,
+    where it falls, decays as an exponential with the same slope.
 
-    ``mu_s``, at least ``curve[0]``: limit in stick; not given, it is ``curve[0]``, and there is no
-    jump at the onset of sliding. Impacts take the limit at vanishing velocity, ``curve[0]``.
+    ``mu_s``, at least ``curve[0]``: limit in stick; by default ``curve[0]``, without a jump at the
+    onset of sliding. Impacts take the limit at vanishing velocity, ``curve[0]``.
 
     Raises (in :class:`jfric.Problem`) :class:`jfric.ProblemError` for knots that do not increase
-    and a curve that is negative anywhere, between knots, too. A curve that dips::
+    and a curve that is negative anywhere, also between knots. A curve with a minimum::
 
         >>> law = jfric.FrictionCurve([0.0, 0.01, 0.1, 1.0], [0.3, 0.2, 0.15, 0.25])
         >>> [round(float(law.kinetic(jnp.asarray(v))[0]), 4) for v in (0.0, 0.01, 1.0, 2.0)]
@@ -338,13 +338,13 @@ class FrictionCurve(AbstractLaw):
 class Contensou(AbstractLaw):
     """Coulomb's law at every point of a disc, under an even pressure, that slips and spins.
 
-    Of slip ``v`` (2,) and spin ``w`` friction dissipates the mean over the disc, and force and
-    torque are its derivatives: a disc that spins slips as if in a fluid::
+    At slip ``v`` (2,) and spin ``w`` friction dissipates the mean over the disc, and force and
+    torque are the derivatives of that: a disc that spins slips as if in a fluid::
 
         D(v, w) = mu N mean |v + w x r|,    (lambda_T, torque) = -dD/d(v, w)
         stick    lambda_T . v + torque w <= D(v, w)  for all v, w
 
-    All slip is a force of ``mu N``, all spin a torque of ``2/3 mu N R``. ``mu``: not negative;
+    Pure slip gives the force ``mu N``, pure spin the torque ``2/3 mu N R``. ``mu``: not negative;
     ``radius`` [m]: of the disc. For :class:`jfric.Friction` in a ``plane`` with ``spin``. Source:
     P. Contensou (1963); in closed form, with complete elliptic integrals, Z. Farkas, G. Bartels,
     T. Unger, D. E. Wolf, Phys. Rev. Lett. 90 (2003), 248302::
@@ -412,13 +412,13 @@ def _of_each_side(formula: Callable, coefficients: tuple):
 
 
 def power(x, exponent):
-    """``x^exponent`` for ``x >= 0``, without the infinite slope at zero of exponents below 1."""
+    """Power ``x^exponent`` for ``x >= 0``, without infinite slope at zero of exponents below 1."""
     positive = x > 0
     at_zero = jnp.where(exponent == 1.0, x, 0.0)
     return jnp.where(positive, jnp.where(positive, x, 1.0) ** exponent, at_zero)
 
 
-#: Laws by the name that files use. Where the fields given fit several, the first is meant.
+#: Laws by the name that files use. If given fields fit several laws, the first one is taken.
 LAWS: dict[str, type[AbstractLaw]] = {
     "coulomb": Coulomb,
     "static-dynamic": StaticDynamic,

@@ -18,26 +18,26 @@ from jfric.system.friction import Friction
 from jfric.system.laws import AbstractLaw, as_law
 from jfric.system.places import GROUND
 
-#: What a contact, or a pin with friction, does to tangential impulses, or those of its torque.
+#: Law for tangential impulses of a contact, or for impulses of the torque of a pin with friction.
 ImpactLaw = Literal["coulomb", "none"]
 
 
 class Pin(eqx.Module):
-    """Two points coincide; both bodies turn freely.
+    """Joint of two points that coincide; both bodies turn freely.
 
     ``points``: references such as ``("crank.tip", "rod.left")``. Reactions ``x`` and ``y``.
 
-    ``law`` and ``radius`` [m], of the pin, give it friction: a torque ``tau`` on the first body,
-    against its turning relative to the second, limited by the reaction ``R``, which depends on the
-    torque itself::
+    ``law`` and ``radius`` [m] of the pin give it friction: a torque ``tau`` on the first body,
+    against its turning relative to the second. The limit depends on the reaction ``R``, and this
+    depends on the torque itself::
 
         stick    |tau| <= mu_s r |R|,    sliding    tau = -mu_d r |R| sign(omega)
 
-    Results call it ``friction`` by the name of the pin (``lambda_t.pin.a``), a torque. A motion
-    has the status INCONSISTENT where its reaction is not unique: where ``mu r`` is as large as
-    lengths of the mechanism, or reactions of its joints are redundant. ``impact``, beside
-    contacts: ``"none"``, their impacts cause no impulse of the torque; ``"coulomb"``, the limit
-    holds for impulses, too, which is refused.
+    Results contain the torque as friction with the name of the pin (``lambda_t.pin.a``). A motion
+    has the status INCONSISTENT where the reaction is not unique: where ``mu r`` is as large as
+    lengths of the mechanism, or reactions of its joints are redundant. ``impact``, in a system with
+    contacts: with ``"none"`` impacts cause no impulse of the torque; ``"coulomb"`` (the limit holds
+    for impulses, too) is refused.
 
     A pendulum at rest carries its weight::
 
@@ -62,7 +62,7 @@ class Pin(eqx.Module):
     impact: ImpactLaw = eqx.field(static=True, default="coulomb")
 
     def friction(self) -> Friction:
-        """The friction between both bodies; what the pin carries is not known here."""
+        """Friction element between both bodies, with ``N = 0``: the reaction is not known here."""
         turns = [f"{point.partition('.')[0]}_phi" for point in self.points]
         bodies = [dof for dof in turns if dof != f"{GROUND}_phi"]
         signs = dict(zip(turns, (1, -1), strict=True))
@@ -71,12 +71,12 @@ class Pin(eqx.Module):
 
 
 class Slider(eqx.Module):
-    """A point stays on a line of another body or the ground.
+    """Joint that keeps a point on a line of another body or the ground.
 
     ``point`` and ``line`` as in :class:`jfric.Contact`. ``turns``: whether the bodies may turn
-    against each other; if not, they keep the angle that they have at the start. Reactions
-    ``normal``, along the left normal of the line, and, where it does not turn, ``torque``.
-    ``law``: friction along the line under the magnitude of the normal reaction, as in
+    against each other; if not, they keep the angle that they have at the start. Reactions:
+    ``normal``, along the left normal of the line, and, without turning, ``torque``. ``law``:
+    friction along the line with the magnitude of the normal reaction as normal force, as in
     :class:`jfric.Joint`::
 
         >>> crosshead = jfric.Slider("rod.tip", "ground", turns=False, law=jfric.Coulomb(0.1))
@@ -91,7 +91,7 @@ class Slider(eqx.Module):
 
 
 class Weld(eqx.Module):
-    """Two points coincide, and the bodies keep the angle between them that they have at the start.
+    """Joint of two points that coincide; the bodies keep the angle that they have at the start.
 
     ``points`` as in :class:`jfric.Pin`. Reactions ``x``, ``y`` and ``torque``::
 
@@ -103,7 +103,7 @@ class Weld(eqx.Module):
 
 
 class Gear(eqx.Module):
-    """Two wheels that turn against each other: ``r_a phi_a + r_b phi_b`` stays what it is.
+    """Two wheels that turn against each other: ``r_a phi_a + r_b phi_b`` stays constant.
 
     ``bodies``: two names; ``radii`` [m]: of their pitch circles, with a negative sign on one for an
     inner gear or a belt. Their centres stand still, or are held by other joints. One reaction, the
@@ -119,11 +119,11 @@ class Gear(eqx.Module):
 
 
 class Rolling(eqx.Module):
-    """A circle stays on a line, or on another circle, and rolls there without slip.
+    """Joint that keeps a circle on a line or on another circle, where it rolls without slip.
 
     ``point``, ``radius``, ``line`` or ``circle``, ``circle_radius`` and ``inside`` as in
-    :class:`jfric.Contact`. Reactions ``normal`` and ``tangent``, of any size and sign; with limits
-    it is a contact. A wheel on the ground::
+    :class:`jfric.Contact`. Reactions ``normal`` and ``tangent``, of any size and sign; use a
+    contact for limited ones. A wheel on the ground::
 
         >>> wheel = jfric.Rolling("wheel.centre", 0.3, line="ground")
         >>> wheel.line, float(wheel.radius)
@@ -153,6 +153,6 @@ LINKAGE: dict[str, type[eqx.Module]] = {
 
 
 def has_joints(problem: AbstractProblem) -> bool:
-    """Whether anything of ``problem`` is a joint, joins bodies, or is a velocity that moves several
-    degrees of freedom."""
+    """Whether ``problem`` has joints, also between bodies, or velocities that move several degrees
+    of freedom."""
     return any(map(problem.section, ("joint", "velocity", *LINKAGE)))

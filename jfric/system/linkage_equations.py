@@ -17,7 +17,7 @@ from jfric.system.touching import CircleGap, LineGap, LineSliding
 
 
 class Apart(OfPlaces):
-    """The vector from the second point to the first, ``along`` a unit vector."""
+    """Component, ``along`` a unit vector, of the vector from the second point to the first."""
 
     first: Place
     second: Place
@@ -28,7 +28,7 @@ class Apart(OfPlaces):
 
 
 class Turned(OfPlaces):
-    """``r_a phi_a + r_b phi_b``."""
+    """The sum ``r_a phi_a + r_b phi_b``."""
 
     first: Place
     second: Place
@@ -53,20 +53,19 @@ class SinceStart(OfPlaces):
 
 
 class Rolled(OfPlaces):
-    """How far two touching circles have slipped, ``r phi_A + s R phi_B - (r + s R) theta`` with the
-    angle ``theta`` of the line of centres, up to its period; ``s`` is -1 for one inside the
-    other."""
+    """Slip of two touching circles, ``r phi_A + s R phi_B - (r + s R) theta`` with the angle
+    ``theta`` of the line of centres, up to its period; ``s`` is -1 for one inside the other."""
 
     of: CircleGap
 
     @property
     def radii(self) -> tuple[Any, Any]:
-        """``r`` and ``s R``."""
+        """Radii ``r`` and ``s R``."""
         return self.of.radius, -self.of.other if self.of.inside else self.of.other
 
     @property
     def period(self):
-        """Change of the slip by a whole turn of the line of centres, but for the sign."""
+        """Change of the slip by a whole turn of the line of centres, apart from the sign."""
         return 2.0 * jnp.pi * (self.radii[0] + self.radii[1])
 
     def __call__(self, t, q):

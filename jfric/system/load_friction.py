@@ -1,10 +1,10 @@
 """Friction that grows with a load: ``N(t) + kappa |load|``.
 
-The load is a sum of forces of other elements. Made of straight lines in time its magnitude is a
-function of time with breakpoints. Any other is, but for forces of nonlinear elements, linear in
-positions, velocities and what is given, as long as its sign and the segments of piecewise-linear
-elements last: the sign is the segment of a piecewise-linear element of its own, which has no force,
-and whose elongation is the load.
+The load is a sum of forces of other elements. If it consists of straight lines in time, its
+magnitude is a function of time with breakpoints. Any other load, except for forces of nonlinear
+elements, is linear in positions, velocities and given functions as long as its sign and the
+segments of piecewise-linear elements last. The sign is the segment of an additional
+piecewise-linear element, which has no force, and whose elongation is the load.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def carrying_sections() -> tuple[str, ...]:
 
 
 class CarriedRows(NamedTuple):
-    """Loads (k,) in given segments: ``q`` and ``v`` times the motion, ``z`` and ``z_dot`` times
-    that of the bases, ``given`` times the functions of loads, and a constant."""
+    """Coefficients of loads (k,) in given segments: ``q`` and ``v`` of the motion, ``z`` and
+    ``z_dot`` of that of the bases, ``given`` of the functions of loads, and a constant."""
 
     q: Float[Array, "k n"]
     v: Float[Array, "k n"]
@@ -54,23 +54,23 @@ class CurvedPart(eqx.Module):
     """A nonlinear element in a load: its force along its direction ``w``, times a factor."""
 
     element: AbstractForce
-    #: ``factor w / w^T w``.
+    #: The row ``factor w / w^T w``.
     row: Float[Array, " n"]
     load: int = eqx.field(static=True)
 
 
 class Carried(eqx.Module):
-    """Loads that friction grows with, ``k`` of them, but those that are straight lines in time."""
+    """The ``k`` loads that friction grows with, except straight lines in time."""
 
     rows: CarriedRows
     #: Factors on the forces of the piecewise-linear elements from tables.
     of_segments: Float[Array, "k nd"]
     kappa: Float[Array, " k"]
     curved: tuple[CurvedPart, ...]
-    #: Rows among friction elements that each load acts on.
+    #: Indices of the friction elements on which each load acts.
     friction: tuple[tuple[int, ...], ...] = eqx.field(static=True)
 
-    #: Place of the first of them, which follow each other, among the piecewise-linear elements.
+    #: Index among the piecewise-linear elements of the first load's sign; the others follow.
     first: int = eqx.field(static=True)
 
     @property
@@ -80,11 +80,11 @@ class Carried(eqx.Module):
 
     @property
     def places(self) -> slice:
-        """Places of the signs of the loads among the piecewise-linear elements."""
+        """Indices of the signs of the loads among the piecewise-linear elements."""
         return slice(self.first, self.first + self.count)
 
     def lines(self, piecewise: PiecewiseElements, segment: Int[Array, " ns"]) -> CarriedRows:
-        """The loads while piecewise-linear elements are in ``segment``."""
+        """Coefficients of the loads while piecewise-linear elements are in ``segment``."""
         nd = piecewise.tables
         if nd == self.count:
             return self.rows
@@ -111,7 +111,7 @@ class Carried(eqx.Module):
         return jnp.where(segment[self.places] == 0, self.kappa, -self.kappa)
 
     def spread(self, n_friction: int, dtype: Any) -> Float[Array, "nf k"]:
-        """Which load acts on which friction element."""
+        """Matrix with ones where a load acts on a friction element."""
         found = np.zeros((n_friction, self.count))
         for i, rows in enumerate(self.friction):
             found[list(rows), i] = 1.0
@@ -124,7 +124,7 @@ def carried_label(label: str) -> str:
 
 
 def require_load(problem: AbstractProblem, where: str, friction: Friction) -> None:
-    """Raise :class:`ProblemError` for a load that is none, or ``kappa`` without one."""
+    """Raise :class:`ProblemError` for a load without a valid element, or ``kappa`` without one."""
     load = friction.load
     if load is None:
         if friction.kappa is not None:
@@ -152,7 +152,7 @@ def require_load(problem: AbstractProblem, where: str, friction: Friction) -> No
 
 
 def accepted(problem: AbstractProblem) -> dict[str, str]:
-    """Names of elements whose force may be a load, and the label that each stands for."""
+    """Names of elements whose force may be a load, and the label of each."""
     found = {}
     for section in carrying_sections():
         found |= accepted_labels(section, problem.section(section))
@@ -168,7 +168,7 @@ def _parts(problem: AbstractProblem, load: Direction) -> list[tuple[str, str, An
 
 
 def _in_time(problem: AbstractProblem, load: Direction) -> AbstractFunction | None:
-    """A load made of straight lines in time, or None."""
+    """The load as a function of time if it is made of straight lines, else None."""
     parts = _parts(problem, load)
     if any(section != "load" for section, *_ in parts):
         return None
@@ -253,7 +253,7 @@ def _curved(problem: AbstractProblem, part: tuple[str, str, Any], load: int) -> 
 def _load(
     problem: AbstractProblem, load: Direction | None, piecewise: PiecewiseElements
 ) -> tuple[CarriedRows, Float[Array, " nd"]]:
-    """One load, and its factors on the forces of piecewise-linear elements."""
+    """Coefficients of one load, and its factors on the forces of piecewise-linear elements."""
     assert load is not None
     n, nb, dtype = len(problem.axes), len(problem.bases), jnp.result_type(float)
     q, v = jnp.zeros((n + nb,), dtype), jnp.zeros((n + nb,), dtype)

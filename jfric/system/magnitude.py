@@ -20,7 +20,7 @@ from jfric.system.functions import (
 
 
 class Combination(AbstractFunction):
-    """``sum_i factor_i f_i(t)``."""
+    """The combination ``sum_i factor_i f_i(t)``."""
 
     functions: tuple[AbstractFunction, ...]
     factors: tuple[Scalar, ...]
@@ -52,8 +52,8 @@ class Combination(AbstractFunction):
 
 
 class Magnitude(AbstractFunction):
-    """``|function|`` of straight lines between breakpoints: the zeros of the lines are breakpoints,
-    too."""
+    """The magnitude ``|function|`` of straight lines between breakpoints; zeros of the lines are
+    breakpoints, too."""
 
     function: AbstractFunction
 

@@ -26,7 +26,7 @@ from jfric.system.inertia import is_concrete
 from jfric.system.model import build
 from jfric.system.problem import Problem
 
-#: Sections whose elements act along their directions alone, beside those with one force.
+#: Sections whose elements act only along their directions, in addition to those with one force.
 KNOWN = ("mass", "load", "base", "friction", "contact", "jenkins_coupling")
 
 
@@ -34,9 +34,9 @@ class WithoutMassless(NamedTuple):
     """Result of :func:`eliminate_massless`.
 
     ``problem``: the same motion without the degrees of freedom ``dofs`` (p,). ``sliders`` (m,):
-    names of the sliders in it that stand for friction. Positions are ``shift`` (p,) plus factors
-    ``along`` (p, n + nb) times the positions of the degrees of freedom and bases ``names``, less
-    ``per_z`` (p, m) times the sliders' springs.
+    names of its sliders that replace friction. Positions are ``shift`` (p,) plus factors ``along``
+    (p, n + nb) times the positions of the degrees of freedom and bases ``names``, minus ``per_z``
+    (p, m) times the elongations of the sliders' springs.
     """
 
     problem: Problem
@@ -69,26 +69,26 @@ class WithoutMassless(NamedTuple):
 def eliminate_massless(problem: Problem, *dofs: str) -> WithoutMassless:
     """Exact elimination of ``dofs`` without mass, which springs and friction hold.
 
-    With springs ``k_i`` along ``a_i^T x + c_i^T y`` and friction of the limits ``R`` on the degrees
-    of freedom ``y``, all others being ``x``, the equations of ``y`` are of forces alone::
+    With springs ``k_i`` along ``a_i^T x + c_i^T y`` and friction with the limits ``R`` on the
+    degrees of freedom ``y`` (all others are ``x``), the equations of ``y`` contain only forces::
 
         sum_i c_i k_i (a_i^T x + c_i^T y - x0_i) = lambda,    |lambda_j| <= R_j
 
-    With ``K = sum_i k_i c_i c_i^T`` positive definite the motion is unique, whatever slips: ``y``
-    is left out exactly, without an artificial mass. What remains are springs between the others
+    With ``K = sum_i k_i c_i c_i^T`` positive definite the motion is unique, whichever nodes slip:
+    ``y`` is left out exactly, without an artificial mass. The result has springs between the others
     (for one node between all pairs, ``k_i k_j/K`` along ``c_j a_i - c_i a_j``), and for each
     friction element a :class:`jfric.Jenkins` element along the place ``-K^-1 sum_i k_i c_i a_i``
     that the node would have without friction, with the stiffness ``K_jj``, coupled to those of
     other nodes by ``K_ij`` (:class:`jfric.JenkinsCoupling`). Nodes without friction may be among
-    them. Friction may also act between nodes, or between them and others. Derivatives pass through;
-    paths of the springs that are left out end, and every number is one: shared parameters, which
-    only some of what they stood for would follow, are none any more.
+    them. Friction may also act between nodes, or between them and others. Derivatives pass through.
+    Springs that are left out have no paths any more, and all expressions become numbers: shared
+    parameters, which only some of these numbers could follow, are removed.
 
-    ``problem``: of springs, friction with a constant limit and equal static and kinetic
+    ``problem``: consists of springs, friction with a constant limit and equal static and kinetic
     coefficients, and any elements that do not act on ``dofs``. Returns a :class:`WithoutMassless`.
-    Raises :class:`jfric.ProblemError` where the motion of one would not be unique (no spring holds
-    it, static friction above kinetic makes it jump), and for elements that cannot be eliminated:
-    give it a mass then.
+    Raises :class:`jfric.ProblemError` where the motion of a degree of freedom would not be unique
+    (no spring holds it, static friction above kinetic makes it jump), and for elements that cannot
+    be eliminated: give it a mass then.
 
     Source: static condensation of the potential energy; the series of spring and slider is that of
     W. D. Iwan, J. Applied Mechanics 33 (1966). A spring of 100 N/m to a node with friction of 2 N
@@ -141,7 +141,7 @@ def eliminate_massless(problem: Problem, *dofs: str) -> WithoutMassless:
         return table[:, :split], table[:, split:]
 
     A, B = rows(springs.values())
-    # Friction acts along C y + A_f x, which takes the place of y; nodes without it keep their own.
+    # Friction acts along C y + A_f x, which replaces y; nodes without friction keep their own.
     A_f, C = rows(friction.values())
     A_f, C = _completed(A_f, C, dofs, friction)
     back = jnp.linalg.inv(C)
@@ -160,7 +160,7 @@ def eliminate_massless(problem: Problem, *dofs: str) -> WithoutMassless:
     for name, (a, stiffness, rest) in between.items():
         left[_unused(name, left)] = Spring(_direction(resolved, names, a), stiffness, rest)
     elements |= {"spring": left} if left else {}
-    # Nodes without friction follow the others: z of them by that of those.
+    # Nodes without friction follow the others: their z is a linear function of the others' z.
     m = len(friction)
     follow = -jnp.linalg.solve(K[m:, m:], K[m:, :m])
     K = K[:m, :m] + K[:m, m:] @ follow
@@ -186,7 +186,7 @@ def eliminate_massless(problem: Problem, *dofs: str) -> WithoutMassless:
 
 
 def _shared(problem: Problem, elements) -> dict[str, Any]:
-    """Shared parameters that functions of the state may name, of what is left."""
+    """Shared parameters that functions of the state in the remaining ``elements`` may name."""
     left = [element for group in elements.values() for element in group.values()]
     if not any(functions_of(element) for element in left):
         return {}
@@ -208,7 +208,7 @@ def _without_inertia(problem: Problem) -> list[str]:
 
 
 def _completed(A_f, C, dofs: tuple[str, ...], friction: dict[str, Friction]):
-    """Rows of friction, then of degrees of freedom on which none acts, so that all are told."""
+    """Rows of friction, then of degrees of freedom without friction, so that ``C`` is square."""
     free = list(dofs)
     for name, element in friction.items():
         mine = [n for n in free if n in cast(Direction, element.direction).names]
@@ -259,8 +259,8 @@ def _require_rest(tables: _Tables, dofs, start) -> None:
 
 
 def _joined(springs, A, B, x0, *, concrete: bool) -> dict[str, tuple[Any, Any, Any]]:
-    """Springs between what is left: directions, stiffnesses, lengths, by name; one node after the
-    other."""
+    """Springs between the remaining degrees of freedom: directions, stiffnesses and lengths, by
+    name. Nodes are eliminated one after the other."""
     left = {name: (A[i], B[i], spring.k, x0[i]) for i, (name, spring) in enumerate(springs.items())}
     for j in range(B.shape[1]):
         on = {n: x for n, x in left.items() if not (concrete and float(x[1][j]) == 0.0)}
@@ -277,8 +277,8 @@ def _joined(springs, A, B, x0, *, concrete: bool) -> dict[str, tuple[Any, Any, A
     found = {n: (a, k, x) for n, (a, _, k, x) in left.items()}
     if concrete:
         return found
-    # Where numbers are not known yet, a spring of which both ends move alike is one without
-    # stiffness.
+    # Where numbers are not known yet, a spring whose two ends have the same motion remains, with
+    # zero stiffness.
     acts = {n: jnp.any(a != 0.0) for n, (a, _, _) in found.items()}
     return {
         n: (jnp.where(acts[n], a, jnp.zeros_like(a).at[0].set(1.0)), jnp.where(acts[n], k, 0.0), x)
@@ -289,7 +289,7 @@ def _joined(springs, A, B, x0, *, concrete: bool) -> dict[str, tuple[Any, Any, A
 def _add_sliders(
     problem: Problem, elements, names, friction, way, K, R, z0, *, concrete: bool
 ) -> tuple[str, ...]:
-    """Jenkins elements in the place of friction, and their couplings."""
+    """Names of the Jenkins elements that replace friction; adds them and their couplings."""
     own, joined = dict(elements.get("jenkins", {})), dict(elements.get("jenkins_coupling", {}))
     labels = []
     for i, name in enumerate(friction):
@@ -308,7 +308,7 @@ def _unused(name: str, group) -> str:
 
 
 def _direction(problem: Problem, names: tuple[str, ...], row) -> Direction:
-    """Along the parts of ``row`` that are there by structure."""
+    """Direction with the coefficients ``row`` of ``names``."""
     kinds = {problem.dofs[n] for n in names if n in problem.dofs}
     measures = None if len(kinds) == 1 else "translation"
     return vector({n: row[i] for i, n in enumerate(names)}, measures)
@@ -376,7 +376,7 @@ def _require_simple(where: str, friction: Friction, dof: str, *, values: bool) -
 
 
 def _without(problem: Problem, springs, friction) -> dict[str, dict]:
-    """Elements but for those at the degrees of freedom."""
+    """Elements of the problem without ``springs`` and ``friction``."""
     found = {}
     for section, group in problem.elements.items():
         left = dict(group)

@@ -7,12 +7,12 @@ Between events::
 ``f`` holds springs, dampers, piecewise-linear elements in their segment, loads and nonlinear
 forces. Contacts are ordered: friction elements with a given normal force first, then unilateral
 contacts; ``W_T`` has a row for each, ``W_N`` one for each unilateral contact. Bases are
-coordinates with prescribed motion: every direction has a part on them. ``R_T`` is ``W_T`` but for
-friction elements with a ``reaction`` of their own.
+coordinates with prescribed motion: every direction has a part on them. ``R_T`` is ``W_T`` except
+for friction elements with a ``reaction``.
 
-Where mass matrix and directions depend on position (:mod:`jfric.system.varying`), these are those
-of one instant: of the start, or those that :meth:`Mechanics.at` gives. Reactions of joints are
-eliminated there (:mod:`jfric.system.joints`): ``M_inverse`` gives the accelerations that they
+Where mass matrix and directions depend on position (:mod:`jfric.system.varying`), the arrays hold
+those of one instant: the start, or the instant of :meth:`Mechanics.at`. Reactions of joints are
+eliminated there (:mod:`jfric.system.joints`): ``M_inverse`` gives the accelerations that joints
 allow, and is singular.
 """
 
@@ -73,10 +73,10 @@ class Mechanics(eqx.Module):
     e: Float[Array, " nu"]
     piecewise: PiecewiseElements
     nonlinear: tuple[AbstractForce, ...]
-    #: Elements with states of their own, or None.
+    #: Elements with a state, or None.
     bristles: Bristles | None
     axes: tuple[str, ...] = eqx.field(static=True)
-    #: What depends on position, or None.
+    #: Parts that depend on position, or None.
     varying: Varying | None = None
     #: Tangents that belong together: the directions of each friction in a plane, two, or three
     #: where it spins.
@@ -87,15 +87,15 @@ class Mechanics(eqx.Module):
     pins: PinFriction | None = None
     #: Loads that friction grows with, or None.
     carried: Carried | None = None
-    #: Of tangents, then normals, where something depends on position: relative velocity at rest,
-    #: and relative acceleration along the motion without acceleration.
+    #: Relative velocities at rest, and relative accelerations along the motion without
+    #: acceleration, of tangents, then normals; None where nothing depends on position.
     rate: Any = None
     bias: Any = None
     #: Equations of joints at that instant.
     tied: Tied | None = None
 
     def at(self, t, q, v) -> Mechanics:
-        """This system as seen at one instant: gaps are ``gap0 + W_N q`` there."""
+        """The system at one instant, where gaps are ``gap0 + W_N q``."""
         varying = self.varying
         if varying is None:
             return self
@@ -115,8 +115,8 @@ class Mechanics(eqx.Module):
         return replace(here, M_inverse=inverse, tied=tied)
 
     def near(self, t, q, v) -> Mechanics:
-        """This system with the masses, directions and joints of an instant near by, and the
-        operators that solve its equations as they are."""
+        """The system with the masses, directions and joints of an instant near by, and with its
+        present operators that solve the equations."""
         here, varying = self._seen_at(t, q, v), self.varying
         if varying is None or varying.joints is None or self.tied is None:
             return here
@@ -163,13 +163,13 @@ class Mechanics(eqx.Module):
         return tuple(row - self.n_contacts for row in self.varying.polygon_rows)
 
     def in_regions(self, regions: Int[Array, " np"]) -> Mechanics:
-        """This system with polygons touched in these ``regions``, whatever region is nearest."""
+        """The system with polygons touched in these ``regions``, whatever region is nearest."""
         if not self.polygons:
             return self
         return replace(self, varying=in_regions(self.varying, regions))
 
     def accelerations(self, W: Float[Array, "m n"], R: Float[Array, "m n"]) -> Float[Array, "n m"]:
-        """``M^-1 R^T``; zero where joints hold the row of ``W`` itself."""
+        """Accelerations ``M^-1 R^T``; zero where joints hold the row of ``W`` itself."""
         found = matmul(self.M_inverse, R.T)
         if self.tied is None:
             return found
@@ -188,8 +188,8 @@ class Mechanics(eqx.Module):
         return size + matmul(MJ, matmul(jnp.abs(self.tied.S), MJ.T))
 
     def displacements(self, t, q) -> Float[Array, " m"]:
-        """Along the tangents and gaps, without the motion of bases and belts; nothing that means
-        anything where a row has velocities only."""
+        """Displacements along the tangents and gaps, without the motion of bases and belts;
+        without meaning in rows that have only velocities."""
         fixed = [matvec(self.W_T, q), self.gap0 + matvec(self.W_N, q)]
         found, varying = jnp.concatenate(fixed), self.varying
         if varying is None or varying.displacements is None:
@@ -203,7 +203,7 @@ class Mechanics(eqx.Module):
 
     @property
     def n(self) -> int:
-        """Number of coordinates: degrees of freedom, and those behind states of elements."""
+        """Number of coordinates: degrees of freedom, and those of states of elements."""
         return len(self.axes)
 
     @property
@@ -223,18 +223,18 @@ class Mechanics(eqx.Module):
 
     @property
     def normal_forces(self) -> tuple[AbstractFunction, ...]:
-        """Normal forces (nf of them) of friction elements; those of pins are zero here, and what
-        grows with :attr:`carried` is left out."""
+        """Normal forces (nf of them) of friction elements, without the parts that grow with
+        :attr:`carried`; those of pins are zero here."""
         return tuple(c.normal_force for c in self.contacts if c.normal_force is not None)
 
     @property
     def frictionless(self) -> tuple[bool, ...]:
-        """For each contact, whether it has no tangent direction."""
+        """Whether each contact has no tangent direction."""
         return tuple(c.frictionless for c in self.contacts)
 
     @property
     def smooth_impact(self) -> tuple[bool, ...]:
-        """For each unilateral contact, whether its impacts carry no tangential impulse."""
+        """Whether the impacts of each unilateral contact carry no tangential impulse."""
         return tuple(c.smooth_impact for c in self.contacts if c.normal_force is None)
 
     @property
@@ -244,7 +244,7 @@ class Mechanics(eqx.Module):
 
     @property
     def single_dofs(self) -> tuple[int | None, ...]:
-        """For all tangents, then all normals, the one coordinate that each is, or None."""
+        """Single coordinate of the direction of each tangent, then each normal; None for others."""
         unilateral = self.contacts[self.n_friction :]
         return tuple(
             [c.tangent.single for c in self.contacts] + [c.normal.single for c in unilateral]
@@ -294,8 +294,8 @@ class Mechanics(eqx.Module):
 
     @property
     def has_edges(self) -> bool:
-        """Whether motion may come to where the equations are not defined: a step that leaves what
-        they are defined for is too long."""
+        """Whether the equations may be undefined at some positions: a step that leads there is too
+        long."""
         return self.has_curved_forces or self.varying is not None
 
     @property
@@ -306,7 +306,7 @@ class Mechanics(eqx.Module):
 
     @property
     def reacting(self) -> tuple[BoundState, ...]:
-        """States whose rate depends on what contacts do."""
+        """States whose rate depends on contacts."""
         return tuple(e for e in self.nonlinear if isinstance(e, BoundState) and e.reacts)
 
     def rates_by_contacts(self, t, q, v, lambda_t, lambda_n, gamma) -> Float[Array, " k"]:
@@ -326,7 +326,7 @@ class Mechanics(eqx.Module):
 
     @property
     def n_states(self) -> int:
-        """Number of coordinates behind states of elements, which come last."""
+        """Number of coordinates of states of elements, which come last."""
         return sum(map(is_state_axis, self.axes))
 
     @property
@@ -342,7 +342,7 @@ class Mechanics(eqx.Module):
 
     def complete(self, q, v, z=None):
         """Positions and velocities of all coordinates from those of the degrees of freedom and the
-        states of elements; all are left as they are."""
+        states of elements; complete ones are returned unchanged."""
         if not self.n_states or q.shape[0] == self.n:
             return q, v
         assert z is not None
@@ -350,7 +350,7 @@ class Mechanics(eqx.Module):
 
     @property
     def in_plane(self) -> np.ndarray | bool:
-        """Which contacts (nt,) are components of friction in a plane; False where none is."""
+        """Whether each contact (nt,) is a component of friction in a plane; False where none is."""
         rows = np.asarray([row for own in self.planes for row in own], int)
         return np.isin(np.arange(self.n_contacts), rows) if rows.size else False
 
@@ -361,7 +361,7 @@ class Mechanics(eqx.Module):
         return tuple((i, j) for i, j, *_ in self.planes if i >= self.n_friction)
 
     def functions(self) -> list[AbstractFunction]:
-        """All functions of time that the equations hold."""
+        """All functions of time in the equations."""
         belts = [b for b in self.belts if b is not None]
         return [*self.base_functions, *self.load_functions, *belts, *self.normal_forces]
 
@@ -402,7 +402,7 @@ class Mechanics(eqx.Module):
         return own - matvec(self.W_T_base, z_dot)
 
     def sliding_velocities(self, t, v) -> Float[Array, " nt"]:
-        """Sliding velocities ``gamma_T = W_T v - v_belt`` [m/s] with the directions as they are."""
+        """Sliding velocities ``gamma_T = W_T v - v_belt`` [m/s] with the present directions."""
         return matvec(self.W_T, v) - self.belt_velocities(t)
 
     def sliding_at(self, t, q, v) -> Float[Array, " nt"]:
@@ -411,7 +411,7 @@ class Mechanics(eqx.Module):
 
 
 class WithContacts(eqx.Module):
-    """Something made from a :class:`Mechanics`, with the usual symbols for numbers of contacts."""
+    """Base of classes made from a :class:`Mechanics`: usual symbols for numbers of contacts."""
 
     mechanics: eqx.AbstractVar[Mechanics]
 
@@ -434,9 +434,9 @@ class WithContacts(eqx.Module):
 def inverse_of_mass(M):
     """Inverse of the mass matrix, symmetric and positive definite.
 
-    Elimination written out for small ones: it gives exact reciprocals where the matrix is diagonal,
-    and the library's routine takes long to compile. No call of LAPACK up to the size of
-    :func:`jfric.numerics.linear_algebra.singular_values`, for the reason given there.
+    Small matrices are inverted by elimination, written out: this gives exact reciprocals where the
+    matrix is diagonal, and the library's routine takes long to compile. LAPACK is not called up to
+    the size of :func:`jfric.numerics.linear_algebra.singular_values`, for the reason given there.
     """
     if M.shape[0] <= UNROLLED_INVERSE:
         return eliminate(M, 0.0).inverse

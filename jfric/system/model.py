@@ -1,4 +1,4 @@
-"""A problem built for solvers: its start complete and judged, its contacts as a table."""
+"""A problem built for solvers: its start complete and checked, its contacts as a table."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from jfric.system.velocity_checks import require_independent
 
 
 class ContactLine(NamedTuple):
-    """One contact as a description gives it: a line of :attr:`Model.contacts`.
+    """One contact of a description: a line of :attr:`Model.contacts`.
 
     ``kind``: ``"friction"`` with a given normal force, ``"pin"``, or ``"unilateral"``; ``normal``
-    and ``tangent``: directions, or what stands in place of them, empty where there is none;
-    ``law`` and ``belt`` by the names of their classes.
+    and ``tangent``: directions, or what replaces them, empty where there is none; ``law`` and
+    ``belt``: names of their classes.
     """
 
     name: str
@@ -41,16 +41,16 @@ class ContactLine(NamedTuple):
 
 @printable
 class Model(Problem):
-    """A ``problem`` (:class:`jfric.Problem`) built for solvers: the start is complete and judged.
+    """A ``problem`` (:class:`jfric.Problem`) built for solvers: the start is complete and checked.
 
-    What of the start nothing gives stands on the joints, contacts do not penetrate, and velocities
-    of the user's choice are independent. Solvers, sweeps, fits, orbits and statics build a problem
+    Parts of the start that are not given meet the joints, contacts do not penetrate, and velocities
+    that the user defines are independent. Solvers, sweeps, fits, orbits and statics build a problem
     each time they are given one, and take a model as it is. A model is a problem: parameters are
     set in it as in any (starts follow the joints again), and it can be mapped, differentiated and
-    written to a file. Printed, it shows its contacts.
+    written to a file. A printed model shows its contacts.
 
     Raises :class:`jfric.ProblemError` for a start that contacts and joints do not allow. A
-    pendulum whose height nothing gives::
+    pendulum whose height is not given::
 
         >>> pendulum = jfric.Problem(
         ...     [],
@@ -106,9 +106,9 @@ class Model(Problem):
 def build(problem: Problem) -> Model:
     """The :class:`jfric.Model` of ``problem``; a model is returned as it is.
 
-    To be called once where many runs begin with the same description: all that depends on the
-    start alone is then computed and judged once. Under tracing, where numbers are not known,
-    nothing is judged; runs get a status. Raises :class:`jfric.ProblemError` for a start that
+    Call this once where many runs begin with the same description: everything that depends only on
+    the start is then computed and checked once. Under tracing, where numbers are not known,
+    nothing is checked; runs get a status. Raises :class:`jfric.ProblemError` for a start that
     contacts and joints do not allow::
 
         >>> model = jfric.build(problem)
@@ -139,7 +139,7 @@ def build(problem: Problem) -> Model:
 
 
 class _Built(NamedTuple):
-    """A problem that was built, and what it held then."""
+    """A problem that was built, and its contents at that time."""
 
     problem: weakref.ref
     leaves: list[Any]
@@ -148,7 +148,7 @@ class _Built(NamedTuple):
 
 
 #: Models by the identity of their problems, as long as these live: a run from a description that
-#: was run before is no slower than one from its model.
+#: was run before is then no slower than one from its model.
 _BUILT: dict[int, _Built] = {}
 
 

@@ -1,7 +1,7 @@
-"""One naming of all numbers of a problem: ``section.name.field``.
+"""Names of all numbers of a problem: ``section.name.field``.
 
 An element that was given without a name has none in its path (``friction.mu``). Paths do not
-depend on what else is in the problem; results, messages and files show them in full. Input may
+depend on the rest of the problem; results, messages and files show them in full. Input may
 leave out the name of the only element of a section (``friction.mu`` for ``friction.floor.mu``)
 and that of the only degree of freedom (``initial.q`` for ``initial.u.q``). Sweeps, fits,
 continuation and the command line's ``--set`` all use these names.
@@ -27,7 +27,7 @@ from jfric.system.functions import AbstractFunction, Constant
 from jfric.system.units import DIMENSIONS, Dimension, UnitError, expected, has_unit
 
 P = TypeVar("P", bound=AbstractProblem)
-#: Where the start of a body is, by what its fields are called.
+#: Paths of the start of a body, by the names of its fields.
 _STARTS = {
     **{"at.0": "x.q", "at.1": "y.q", "angle": "phi.q"},
     **{"v.0": "x.v", "v.1": "y.v", "omega": "phi.v"},
@@ -63,9 +63,9 @@ def set_parameters(problem: P, values: Mapping[str, object]) -> P:
     ``values``: paths, full or short, to numbers in SI units or texts with units. Works under
     ``jit``, ``vmap`` and ``grad``. Raises ``KeyError`` for an unknown path, and
     :class:`jfric.ProblemError` for a field that is an expression in shared parameters, for a unit
-    of something else, for a number that no system has, as :class:`jfric.Problem` does (of traced
-    numbers the run gets a status), and for an array in place of one number:
-    :func:`jfric.sweep` takes many values, or ``jax.vmap`` of a function that sets one. With the
+    of another dimension, for a number that :class:`jfric.Problem` does not allow (with traced
+    numbers the run gets a status), and for an array in place of one number: for many values use
+    :func:`jfric.sweep`, or ``jax.vmap`` of a function that sets one. With the
     problem of :class:`jfric.Problem`::
 
         >>> stiffer = jfric.set_parameters(problem, {"spring.k": "6 kN/m", "friction.mu": 0.2})
@@ -78,7 +78,7 @@ def set_parameters(problem: P, values: Mapping[str, object]) -> P:
 
 
 def with_numbers(problem: P, values: Mapping[str, object]) -> P:
-    """:func:`set_parameters` for numbers that are not looked at, or have sentences elsewhere."""
+    """A copy of ``problem`` as by :func:`set_parameters`, without checks of the numbers."""
     wanted = {find_path(problem, path): value for path, value in values.items()}
 
     def replace(path, leaf):
@@ -91,7 +91,7 @@ def with_numbers(problem: P, values: Mapping[str, object]) -> P:
         return _number(problem, name, wanted[name], leaf)
 
     changed = jax.tree_util.tree_map_with_path(replace, problem, is_leaf=is_expression)
-    # What is set is given: it no longer follows from joints.
+    # Values that are set are given: they no longer follow from joints.
     left = [x for x in problem.follows if ".".join(("initial", *x)) not in wanted]
     if len(left) < len(problem.follows):
         object.__setattr__(changed, "follows", tuple(left))
@@ -101,7 +101,7 @@ def with_numbers(problem: P, values: Mapping[str, object]) -> P:
 
 
 def _number(problem: AbstractProblem, name: str, value: Any, leaf: jax.Array) -> jax.Array:
-    """``value`` as what stands in the place of ``leaf``."""
+    """The array for ``value`` that replaces ``leaf``."""
     given = scalar(value) if isinstance(value, (str, list, tuple)) else value
     if isinstance(given, UnitText):
         try:
@@ -174,7 +174,7 @@ def _dimension(problem: AbstractProblem, keys: Sequence[str]) -> Dimension | Non
 
 
 def _dimensions(problem: AbstractProblem, text: UnitText, keys: Sequence[str]) -> Any:
-    """Dimension of the number given as a text; one for each where powers are multiplied by them."""
+    """Dimension of a number given as a text; for coefficients of powers one for each number."""
     if isinstance(text.text, tuple) and keys[0] == "elements":
         field, of_kind, _ = _field_of(problem, *keys[1:])
         if field.measures == (POWERS, POWERS):
@@ -186,7 +186,7 @@ def _field_of(
     problem: AbstractProblem, section: str, name: str, *keys: str
 ) -> tuple[About, str | None, Dimension | None]:
     """The innermost field that ``keys`` of an element lead to, the kind along which it is measured,
-    and the dimension of what it is a part of."""
+    and the dimension of the field around it."""
     value: Any = problem.section(section)[name]
     field, inside, of_kind = About(), None, None
     for i, key in enumerate(keys):
@@ -207,7 +207,7 @@ def _field_of(
 def without_texts(problem: AbstractProblem, part: str) -> Any:
     """The field ``part`` of a problem with numbers in place of texts with units.
 
-    Raises :class:`jfric.ProblemError` for a unit of something else."""
+    Raises :class:`jfric.ProblemError` for a unit of another dimension."""
 
     def number(path, leaf):
         keys = (part, *(_key(k) for k in path))
@@ -229,7 +229,7 @@ def without_texts(problem: AbstractProblem, part: str) -> Any:
 
 
 def _direction(problem: AbstractProblem, where: str, direction: Direction) -> Direction:
-    """A direction with numbers for coefficients, and with what their units say of it."""
+    """A direction with numbers for coefficients, and the kind that their units determine."""
     given = direction.coefficients or {}
     if not any(map(_is_text, given.values())):
         return direction

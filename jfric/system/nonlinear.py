@@ -1,4 +1,4 @@
-"""Nonlinear force elements: pure data, and the force that each has."""
+"""Nonlinear force elements: pure data, and the force of each."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from jfric.system.fields import Scalar, holds, optional
 
 
 class AbstractForce(eqx.Module):
-    """A nonlinear force element, taken by the Runge-Kutta flow.
+    """A nonlinear force element, integrated by the Runge-Kutta flow.
 
-    A class of one's own gives ``force``. Example: see :func:`jfric.register`.
+    A user's class defines ``force``. Example: see :func:`jfric.register`.
     """
 
     def force(self, axes: tuple[str, ...], t, q, v):
@@ -28,8 +28,8 @@ class AbstractForce(eqx.Module):
 class Pendulum(AbstractForce):
     """Gravity of a pendulum: torque ``-m g L sin(theta)`` with the angle ``theta = w^T q``.
 
-    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``m`` [kg], ``L`` [m], ``g`` [m/s^2].
-    Its inertia is a :class:`jfric.Mass` of ``m L^2`` beside it::
+    ``direction``: ``w``, as in :class:`jfric.Friction`. ``m`` [kg], ``L`` [m], ``g`` [m/s^2].
+    Its inertia is an additional :class:`jfric.Mass` of ``m L^2``::
 
         >>> pendulum = jfric.Pendulum("theta", m=2.0, L=0.5, g=10.0)
         >>> pendulum.force(("theta",), 0.0, jnp.array([jnp.pi / 2]), jnp.array([0.0])).tolist()
@@ -50,7 +50,7 @@ class Pendulum(AbstractForce):
 class PolynomialSpring(AbstractForce):
     """Spring with force ``-sum_i k[i] x^(i+1)`` along ``w``, ``x = w^T q``.
 
-    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``k`` (d,), ``k[i]`` in [N/m^(i+1) or
+    ``direction``: ``w``, as in :class:`jfric.Friction`. ``k`` (d,), ``k[i]`` in [N/m^(i+1) or
     N m/rad^(i+1)]: ``[k1, 0, k3]`` is Duffing's spring::
 
         >>> spring = jfric.PolynomialSpring("u", [100.0, 0.0, 5000.0])
@@ -71,7 +71,7 @@ class PolynomialSpring(AbstractForce):
 class Drag(AbstractForce):
     """Quadratic drag: force ``-c |dx/dt| dx/dt`` along ``w``, ``x = w^T q``.
 
-    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``c`` [kg/m or kg m^2]: not negative::
+    ``direction``: ``w``, as in :class:`jfric.Friction`. ``c`` [kg/m or kg m^2]: not negative::
 
         >>> drag = jfric.Drag("u", c=0.5)
         >>> drag.force(("u",), 0.0, jnp.array([0.0]), jnp.array([-4.0])).tolist()
@@ -89,18 +89,18 @@ class Drag(AbstractForce):
 
 
 def _by_name(numbers: Any) -> Any:
-    """Numbers by name; anything else stays, to be refused."""
+    """Numbers by name; any other value stays, and is refused later."""
     if not isinstance(numbers, Mapping):
         return numbers
     return {k: optional(v) for k, v in numbers.items()}
 
 
 class ForceField(AbstractForce):
-    """Any smooth JAX function ``function(t, q, v, parameters)`` as a force; Python only.
+    """Force given by a smooth JAX function ``function(t, q, v, parameters)``; Python only.
 
-    It returns generalised forces (n,) [N, N m] for the time ``t`` [s], positions ``q`` (n,) and
-    velocities ``v`` (n,). ``parameters``: numbers by name that sweeps, fits and derivatives may
-    change (path ``force_field.parameters.NAME``)::
+    The function returns generalised forces (n,) [N, N m] for the time ``t`` [s], positions ``q``
+    (n,) and velocities ``v`` (n,). ``parameters``: numbers by name that sweeps, fits and
+    derivatives may change (path ``force_field.parameters.NAME``)::
 
         >>> field = jfric.ForceField(lambda t, q, v, p: -p["a"] * q**3, {"a": 2.0})
         >>> field.force(("u",), 0.0, jnp.array([0.5]), jnp.array([0.0])).tolist()

@@ -6,8 +6,8 @@ Element j in segment s, elongation ``x = w^T q`` (bases included)::
     guards:         alpha x + beta x' + delta >= 0,  leaving to another segment when violated
 
 Diagram springs, gap springs and elastic stops have these numbers in a table. Springs in series with
-sliders (:mod:`jfric.system.sliders`), which stand behind them, have a memory besides: anchors, set
-where they change their segment. Solvers know only this form.
+sliders (:mod:`jfric.system.sliders`) follow them, and also have a memory: anchors, set where they
+change their segment. Solvers know only this form.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from jfric.system.sliders import Sliders, assemble_sliders
 
 
 class Inner(NamedTuple):
-    """State of the piecewise-linear elements besides the motion: segments, anchors of sliders."""
+    """State of the piecewise-linear elements in addition to the motion: segments and anchors."""
 
     segment: Int[Array, " ns"]
     anchor: Float[Array, "e N"]
@@ -34,7 +34,7 @@ class Inner(NamedTuple):
 
 class PiecewiseElements(eqx.Module):
     """All piecewise-linear elements of a system: ``nd`` from tables, padded to ``S`` segments
-    each, then those with sliders, ``ns`` together.
+    each, then those with sliders, ``ns`` in all.
 
     Guards that a segment lacks are constant (1) and never fire.
     """
@@ -48,7 +48,7 @@ class PiecewiseElements(eqx.Module):
     guards: Float[Array, "nd S 2 3"]
     #: Segment after each guard, ``next[j][s][g]``.
     next: tuple[tuple[tuple[int, int], ...], ...] = eqx.field(static=True)
-    #: What the event log calls each segment, ``labels[j][s]``.
+    #: Name of each segment in the event log, ``labels[j][s]``.
     labels: tuple[tuple[str, ...], ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
     sliders: Sliders | None = None
@@ -60,7 +60,7 @@ class PiecewiseElements(eqx.Module):
 
     @property
     def tables(self) -> int:
-        """Number of those from tables."""
+        """Number of elements from tables."""
         return self.k.shape[0]
 
     @property
@@ -74,8 +74,8 @@ class PiecewiseElements(eqx.Module):
         return self.sliders is not None and self.sliders.coupled is not None
 
     def elongations(self, inner: Inner, x: Float[Array, " e"]) -> Float[Array, " z"]:
-        """Elongations ``z`` of the springs in series with sliders, element by element; ``x``: of
-        these elements."""
+        """Elongations ``z`` of the springs in series with sliders, element by element; ``x``:
+        elongations of these elements."""
         if self.sliders is None:
             return x
         found = self.sliders.elongations(inner.segment[self.tables :], inner.anchor, x)
@@ -91,7 +91,7 @@ class PiecewiseElements(eqx.Module):
         return getattr(self, table)[jnp.arange(self.tables), segment]
 
     def line(self, inner: Inner) -> tuple[Array, Array, Array]:
-        """``k``, ``c`` and ``f`` (ns,) of all elements."""
+        """Coefficients ``k``, ``c`` and ``f`` (ns,) of all elements."""
         chosen = inner.segment[: self.tables, None] == jnp.arange(self.segments)
         k, c, f = (
             jnp.sum(jnp.where(chosen, table, 0.0), axis=1) for table in (self.k, self.c, self.f)
@@ -104,8 +104,8 @@ class PiecewiseElements(eqx.Module):
         return k, c, f
 
     def cross_stiffness(self, inner: Inner) -> Float[Array, "ns ns"] | None:
-        """Forces of coupled elements by the elongations of all, beside :meth:`line`; None where
-        none are coupled."""
+        """Forces of coupled elements by the elongations of all, in addition to :meth:`line`; None
+        where none are coupled."""
         if self.sliders is None:
             return None
         nd = self.tables
@@ -114,7 +114,8 @@ class PiecewiseElements(eqx.Module):
 
     def cross_guards(self, inner: Inner) -> tuple[Array, Array] | None:
         """Coefficients of the elongations and of the rates of all elements, each (ns, 2, ns), in
-        the guards of coupled ones, beside :meth:`guards_at`; None where none are coupled."""
+        the guards of coupled ones, in addition to :meth:`guards_at`; None where none are coupled.
+        """
         if self.sliders is None:
             return None
         nd = self.tables
@@ -152,10 +153,10 @@ class PiecewiseElements(eqx.Module):
         return self.sliders.anchored(inner.segment[nd:], after[nd:], inner.anchor, x[nd:])
 
     def known_zeros(self, before, after, zero: Bool[Array, "ns 2"]) -> Bool[Array, "ns 2"]:
-        """Which guards are zero right after a change of segments, by construction.
+        """Whether each guard is zero by construction right after a change of segments.
 
-        One from a table is if it is the violated one up to sign, and that one was ``zero``: rates
-        that jump pass zero.
+        A guard from a table is zero if it is the violated guard up to sign, and that one was
+        ``zero``. A rate that jumps passes zero without being zero.
         """
         nd, found = self.tables, []
         if nd:
@@ -199,14 +200,14 @@ class PiecewiseElements(eqx.Module):
         return found._replace(anchor=x[nd:, None] - z)
 
     def resolved(self, segment, x: Float[Array, " ns"], rate: Float[Array, " ns"]):
-        """Segments from those that users see: of several with one name the one whose guards hold at
-        elongations ``x`` and their rates. What is not known (-1) stays so."""
+        """Segments from those in results: of several with one name the one whose guards hold at
+        elongations ``x`` and their rates. Unknown segments (-1) stay unknown."""
         nd = self.tables
         if not any(len(set(names)) < len(names) for names in self.labels[:nd]):
             return segment
         g = self.guards
         value = g[..., 0] * x[:nd, None, None] + g[..., 1] * rate[:nd, None, None] + g[..., 2]
-        # Where forces are continuous it does not matter which of two is taken at their border.
+        # Where forces are continuous, either of two segments may be taken at their border.
         inside = jnp.min(value, axis=-1)
         every = [
             [names.index(names[min(i, len(names) - 1)]) for i in range(self.segments)]
@@ -222,7 +223,7 @@ class PiecewiseElements(eqx.Module):
         return jnp.concatenate([found, segment[nd:]])
 
     def shown(self, segment):
-        """Segments as users see them: those of equal name are one."""
+        """Segments in results: those with the same name are one."""
         if not self.labels:
             return segment
         rows = [
@@ -298,7 +299,7 @@ def _stop(stop) -> _Segments:
 
 
 def _limited(k, c, gap, leave) -> _Segments:
-    """Free; damper as it is; at its upper limit (approach); at the lower one (no force)."""
+    """Segments: free; damper within its limits; at the upper one (approach); at the lower one."""
     above, below = (k, -c, -k * gap), (k, c, -k * gap)
     approach, recedes = (-k, c, k * gap), (-k, -c, k * gap)
     return _Segments(
@@ -313,19 +314,19 @@ def _limited(k, c, gap, leave) -> _Segments:
 
 
 def _sides(element) -> _Segments:
-    """Without force of its own: forwards and backwards."""
+    """Two segments without force: sliding forwards and backwards."""
     del element
     nothing = [0.0, 0.0]
     guards = [((0.0, 1.0, 0.0), _NEVER), ((0.0, -1.0, 0.0), _NEVER)]
     return _Segments(nothing, nothing, nothing, guards, [(1, 0), (0, 0)], ["forward", "backward"])
 
 
-#: Elements with a force of their own.
+#: Forms of the elements with a force.
 FORMS = {"diagram_spring": _diagram, "gap_spring": _gap, "stop": _stop}
 
 
 def _sign() -> _Segments:
-    """Without force: a segment for each sign of what stands for the elongation."""
+    """Two segments without force, one for each sign of the elongation."""
     return _Segments(
         k=[0.0, 0.0],
         c=[0.0, 0.0],
@@ -337,8 +338,8 @@ def _sign() -> _Segments:
 
 
 def assemble_piecewise(problem: AbstractProblem, signs: Iterable[str] = ()) -> PiecewiseElements:
-    """Collect the piecewise-linear elements of a resolved problem; behind them one of the name for
-    each of ``signs``, the signs of loads (:mod:`jfric.system.load_friction`)."""
+    """Collect the piecewise-linear elements of a resolved problem; an element for each name in
+    ``signs``, the signs of loads (:mod:`jfric.system.load_friction`), follows them."""
     axes, bases = problem.axes, problem.bases
     n, nb = len(axes), len(bases)
     names, rows, forms = [], [], []
@@ -385,7 +386,7 @@ def assemble_piecewise(problem: AbstractProblem, signs: Iterable[str] = ()) -> P
 
 
 def _guard_table(form: _Segments, size: int):
-    """Guards (size, 2, 3); the last segment fills up."""
+    """Guards (size, 2, 3), padded with those of the last segment."""
     pairs = [form.guards[min(i, len(form.guards) - 1)] for i in range(size)]
     return jnp.stack([jnp.stack([_padded(list(g), 3) for g in pair]) for pair in pairs])
 

@@ -1,4 +1,4 @@
-"""Friction in pins, as rows among those of friction elements: torques over relative angles."""
+"""Friction in pins, as rows among those of friction elements: torques along relative angles."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from jfric.system.planes import refuse_axes
 
 
 class PinFriction(eqx.Module):
-    """The pins with friction of a system, ``k`` of them."""
+    """The ``k`` pins with friction of a system."""
 
     radius: Float[Array, " k"]
-    #: Row of each among friction elements.
+    #: Row of each pin among friction elements.
     rows: tuple[int, ...] = eqx.field(static=True)
-    #: The first of the two equations of each among those of joints.
+    #: Index of the first of the two equations of each pin among those of joints.
     first: tuple[int, ...] = eqx.field(static=True)
 
     @property
@@ -43,7 +43,7 @@ def pin_friction(problem: AbstractProblem, equations: list) -> PinFriction | Non
 
 
 def require_pin(problem: AbstractProblem, where: str, pin: Pin) -> None:
-    """Raise :class:`ProblemError` for a pin with half a description of friction, or beside contacts
+    """Raise :class:`ProblemError` for a pin with incomplete friction, or in a system with contacts
     whose impacts would cause impulses of its torque."""
     if (pin.law is None) != (pin.radius is None):
         found, missing = ("radius", "mu") if pin.law is None else ("mu", "radius")

@@ -19,12 +19,12 @@ GROUND = "ground"
 
 
 def turned(x: Float[Array, 2]) -> Float[Array, 2]:
-    """``x`` turned by a right angle, counterclockwise."""
+    """The vector ``x`` turned by a right angle, counterclockwise."""
     return x[::-1] * np.array([-1.0, 1.0], x.dtype)
 
 
 def picked(x: Float[Array, " n"], rows: np.ndarray) -> Array:
-    """``x[rows]``, by slices where indices follow each other: they compile faster."""
+    """Entries ``x[rows]``, by slices where indices follow each other: these compile faster."""
     if rows.ndim == 1 and np.array_equal(rows, np.arange(rows[0], rows[0] + rows.size)):
         return x[rows[0] : rows[0] + rows.size]
     return x.at[rows].get(mode="promise_in_bounds")
@@ -45,13 +45,13 @@ class Located(NamedTuple):
 class Place(eqx.Module):
     """A point of a body, or of the ground, with numbers for its coordinates there.
 
-    ``q``: positions of all degrees of freedom, or where places are.
+    ``q`` in the methods: positions of all degrees of freedom, or :class:`Located` places.
     """
 
-    #: In the body's coordinates [m]; None for the centre of mass, or the origin.
+    #: Coordinates in the body's axes [m]; None for the centre of mass, or the origin.
     at: Float[Array, 2] | None
-    #: Which degrees of freedom are x, y and phi of its body, as a row of three indices; None for
-    #: the ground.
+    #: Indices of x, y and phi of the body among the degrees of freedom, or of a row; None for the
+    #: ground.
     body: Any = eqx.field(static=True)
 
     def _own(self, x) -> Float[Array, 3]:
@@ -65,7 +65,7 @@ class Place(eqx.Module):
         return jnp.zeros((2,), q.dtype) if self.body is None else self._own(q)[:2]
 
     def angle(self, q):
-        """How far the body has turned [rad]."""
+        """Angle of the body [rad]."""
         return jnp.zeros((), q.dtype) if self.body is None else self._own(q)[2]
 
     def along(self, q, x) -> Float[Array, 2]:
@@ -80,7 +80,7 @@ class Place(eqx.Module):
         return cosine * x + sine * turned(x)
 
     def position(self, q) -> Float[Array, 2]:
-        """Where the point is [m]."""
+        """Position of the point [m]."""
         if isinstance(q, Located) and self.body is not None:
             return q.rows[self.body, :2]
         if self.at is None:
@@ -95,15 +95,15 @@ class Place(eqx.Module):
 
 
 class OfPlaces(eqx.Module):
-    """A function of time and positions that sees positions through its places alone."""
+    """A function of time and positions that depends on positions only through its places."""
 
     @abc.abstractmethod
     def __call__(self, t, q) -> Float[Array, ""]:
         """Value of the function at time ``t`` and positions ``q``."""
 
     def of_rows(self) -> tuple[OfPlaces, list[Place]]:
-        """The function of :class:`Located`, and the places of bodies that it sees, one for each
-        row."""
+        """The function with rows of :class:`Located` for its places, and the places of bodies, one
+        for each row."""
         places: list[Place] = []
 
         def numbered(x):
@@ -118,7 +118,7 @@ class OfPlaces(eqx.Module):
 
 
 class Line(eqx.Module):
-    """A straight line of a body or of the ground; what is free lies to its left."""
+    """A straight line of a body or of the ground; free space lies to its left."""
 
     through: Place
     #: A second point ahead; None for the x-axis of the body.

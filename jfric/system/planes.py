@@ -1,4 +1,4 @@
-"""Friction in a plane: requirements, and refusals by those who take one direction alone."""
+"""Friction in a plane: requirements, and refusals where only one direction is possible."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PARALLEL = 1e-9
 
 
 def require_plane(where: str, element: Friction | Contact) -> None:
-    """Raise :class:`ProblemError` unless friction in a plane, and no other, has two directions,
-    and all that it has for each of them."""
+    """Raise :class:`ProblemError` unless friction in a plane has two directions, and its other
+    fields for each of them, and other friction has one."""
     plane, law, belt = element.plane, element.law, element.belt
     spin = getattr(element, "spin", None)
     if plane is None:
@@ -46,7 +46,7 @@ def require_plane(where: str, element: Friction | Contact) -> None:
 
 
 def require_spin(where: str, element) -> None:
-    """Raise :class:`ProblemError` unless a spin belongs to a plane, and to a law that knows it."""
+    """Raise :class:`ProblemError` unless a spin belongs to a plane and to a law for discs."""
     if not hasattr(element, "law"):
         return
     law = element.law
@@ -82,7 +82,7 @@ def refuse_axes(where: str, law: AbstractLaw | None) -> None:
 
 
 def require_planes(problem: AbstractProblem) -> None:
-    """Raise :class:`ProblemError` for directions of a plane that are one. All numbers are known."""
+    """Raise :class:`ProblemError` for parallel directions of a plane. All numbers are known."""
     both = problem.axes + problem.bases
     for where, element in problem.labelled("friction", "contact").items():
         if element.plane is None:

@@ -1,9 +1,9 @@
 """Gaps and sliding of points, or circles round them, on polygons and plates.
 
-Outside of a convex polygon what is nearest is an edge or a corner: a region for each, in their
-order clockwise. Region ``2 k`` is that of the edge from corner ``k`` to the next, ``2 k + 1`` that
-of the corner at its end. With unit vectors ``d_k`` along edges, ``n_k`` out of them, and a point
-``p``::
+The nearest part of a convex polygon to a point outside is an edge or a corner. Each has a region,
+numbered clockwise: region ``2 k`` is that of the edge from corner ``k`` to the next, ``2 k + 1``
+that of the corner at its end. With unit vectors ``d_k`` along edges, ``n_k`` out of them, and a
+point ``p``::
 
     edge      0 < d_k . (p - c_k),      d_k . (p - c_k+1) < 0,      gap = n_k . (p - c_k) - r
     corner    0 < d_k . (p - c_k+1),    d_k+1 . (p - c_k+1) < 0,    gap = |p - c_k+1| - r
@@ -33,15 +33,15 @@ ON_EDGE = 1e-9
 
 
 class Region(eqx.Module):
-    """In which region a polygon is touched, as number ``which`` of all polygons: ``at``, or -1 for
-    the region of the nearest place."""
+    """Region in which a polygon is touched: ``at``, or -1 for the region of the nearest place;
+    ``which``: index of the polygon among all polygons."""
 
     which: Int[Array, ""]
     at: Int[Array, ""]
 
 
 class PolygonGap(OfPlaces):
-    """Distance of a point, or of a circle round it, from a polygon, but for ``gap``."""
+    """Distance of a point, or of a circle round it, from a polygon, plus ``gap``."""
 
     point: Place
     #: The body of the polygon, and corners in its axes, clockwise.
@@ -50,17 +50,17 @@ class PolygonGap(OfPlaces):
     radius: Scalar
     gap: Scalar
     region: Region
-    #: Whether it is a point that touches, which corners let go.
+    #: Whether a bare point touches, which separates at corners.
     bare: bool = eqx.field(static=True)
 
     def seen(self, q) -> Float[Array, 2]:
-        """The point in the axes of the polygon's body."""
+        """Coordinates of the point in the axes of the polygon's body."""
         way, angle = self.point.position(q) - self.body.centre(q), self.body.angle(q)
         return jnp.cos(angle) * way - jnp.sin(angle) * turned(way)
 
     @property
     def directions(self) -> Float[Array, "c 2"]:
-        """``d`` of all edges."""
+        """Unit vectors ``d`` along all edges."""
         way = jnp.roll(self.corners, -1, axis=0) - self.corners
         return way / jnp.sqrt(jnp.sum(way * way, axis=1, keepdims=True))
 
@@ -92,8 +92,8 @@ class PolygonGap(OfPlaces):
         way = at.p - at.end
         distance = _length(way, at.corner)
         if self.bare:
-            # At the corner itself the distance has no slope. What lets go there needs none, but a
-            # function that is smooth and positive.
+            # At the corner itself the distance has no slope. A point that separates there only
+            # needs a function that is smooth and positive.
             beyond = at.d @ way - at.following @ way
             distance = jnp.where(self.region.at < 0, distance, beyond)
         return jnp.where(at.corner, distance, height) - self.radius + self.gap
@@ -113,7 +113,7 @@ class PolygonGap(OfPlaces):
         return jnp.stack([first, jnp.where(at.corner, -at.following @ (at.p - at.end), -past)])
 
     def forward(self, q) -> Bool[Array, ""]:
-        """Whether what leaves a corner on both sides at once is over its following edge."""
+        """Whether a point that leaves a corner on both sides at once is over its following edge."""
         at = self.place_on(q)
         way = at.p - at.end
         return turned(at.following) @ way >= turned(at.d) @ way
@@ -187,7 +187,7 @@ def _places(problem: AbstractProblem, contact: Any) -> list[Place]:
 
 
 def in_regions(tree: Any, regions: Int[Array, " np"]) -> Any:
-    """``tree`` with each of its polygons touched in its region of ``regions``."""
+    """The ``tree`` with each of its polygons touched in its region of ``regions``."""
 
     def put(x):
         return Region(x.which, regions[x.which]) if isinstance(x, Region) else x
@@ -217,7 +217,7 @@ def require_polygon(problem: AbstractProblem, where: str, contact: Any) -> None:
 
 
 def require_convex(problem: AbstractProblem, where: str, contact: Any) -> None:
-    """Raise :class:`ProblemError` for corners of which one is no corner. All numbers are known."""
+    """Raise :class:`ProblemError` unless a polygon is convex. All numbers are known."""
     places = _places(problem, contact)
     at = [(0.0, 0.0) if x.at is None else (float(x.at[0]), float(x.at[1])) for x in places]
     count = len(at)

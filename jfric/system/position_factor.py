@@ -1,4 +1,4 @@
-"""How friction depends on position: a factor on the normal force or the limit of an element."""
+"""Dependence of friction on position: a factor on the normal force or the limit of an element."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jfric.errors import ProblemError
 from jfric.numerics import cubic
 from jfric.system.fields import Scalar, holds, scalars
 
-#: Points at which a period is looked at for each harmonic.
+#: Points per period and harmonic among which the least value is found.
 POINTS = 32
 _AMPLITUDES = holds("pure number", form="numbers", converter=scalars)
 
@@ -30,27 +30,27 @@ class AbstractPositionFactor(eqx.Module):
         """The factor at the displacement ``s`` [m or rad]."""
 
     def prepared(self) -> AbstractPositionFactor:
-        """The factor with what follows from its numbers alone, computed once for a simulation."""
+        """The factor with values that follow from its numbers alone, computed once per run."""
         return self
 
     @abc.abstractmethod
     def least(self) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """Where the factor is least, and how large it is there."""
+        """Displacement at which the factor is least, and its value there."""
 
     @abc.abstractmethod
     def require(self, where: str) -> None:
-        """Raise :class:`ProblemError` for numbers that make no factor."""
+        """Raise :class:`ProblemError` for numbers that a factor cannot have."""
 
 
 class PeriodicFactor(AbstractPositionFactor):
-    """A factor that repeats itself, as the balls of a screw, teeth or poles do::
+    """A periodic factor, as from the balls of a screw, teeth or poles::
 
         f(s) = 1 + sum_j cosine[j] cos(2 pi j s/period) + sine[j] sin(2 pi j s/period)
 
     with ``j = 1, 2, ...``.
 
-    ``period`` [m or rad]: positive. ``cosine``, ``sine``: as many harmonics as are given, pure
-    numbers or expressions. The factor must not be negative anywhere::
+    ``period`` [m or rad]: positive. ``cosine``, ``sine``: amplitudes of any number of harmonics,
+    pure numbers or expressions. The factor must not be negative anywhere::
 
         >>> ripple = jfric.laws.PeriodicFactor(0.02, cosine=[0.1], sine=[0.0, 0.05])
         >>> [round(float(ripple(jnp.asarray(s))), 4) for s in (0.0, 0.01, 0.0025)]
@@ -84,11 +84,11 @@ class PeriodicFactor(AbstractPositionFactor):
 class SplineFactor(AbstractPositionFactor):
     """A factor through values at knots.
 
-    It is a cubic spline, twice continuously differentiable between them and level at both ends,
-    beyond which it stays what it is there.
+    The factor is a cubic spline, twice continuously differentiable between the knots and with a
+    slope of zero at both ends, beyond which it is constant.
 
     ``x`` [m or rad]: strictly increasing displacements, at least two. ``factor``: as many values,
-    not negative, nor between the knots; pure numbers or expressions::
+    not negative, also between the knots; pure numbers or expressions::
 
         >>> worn = jfric.laws.SplineFactor([0.0, 0.1, 0.2], [1.0, 0.8, 1.0])
         >>> [round(float(worn(jnp.asarray(s))), 4) for s in (0.1, 0.15, 0.5)]
@@ -159,7 +159,7 @@ def require_position(where: str, element: Any) -> None:
 
 
 def require_factor(where: str, factor: AbstractPositionFactor) -> None:
-    """Raise :class:`ProblemError` for numbers that make no factor, or a negative one."""
+    """Raise :class:`ProblemError` for numbers that a factor cannot have, or a negative factor."""
     factor.require(where)
     at, least = map(float, factor.least())
     if least < 0.0:

@@ -1,13 +1,13 @@
 """Functions of time and positions evaluated together, with their derivatives.
 
-Functions between bodies see positions through places. The places of all of them are one table,
-``P = c + cos(phi) r + sin(phi) r'`` for a point ``r`` of a body at ``c``, ``r'`` that turned by a
-right angle. How a row changes with its body, and along the motion without acceleration, is known::
+Functions between bodies depend on positions through places. The places of all of them are one
+table, ``P = c + cos(phi) r + sin(phi) r'`` for a point ``r`` of a body at ``c``, with ``r'`` turned
+by a right angle. Changes of a row with its body, and along the motion without acceleration::
 
     dP = dc + (P - c)' dphi,    d2P/dt2 = -(dphi/dt)^2 (P - c)
 
-so that a function ``f`` of rows has ``W = df/drow . drow/dq``, and with ``b`` the second derivative
-of ``f`` along these rates the acceleration without that of the coordinates.
+A function ``f`` of rows thus has ``W = df/drow . drow/dq``, and its second derivative ``b`` along
+these rates is the acceleration without that of the coordinates.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from jfric.system.state_function import TextFunction
 
 
 class Instant(NamedTuple):
-    """Values of functions at one instant, directions, what time and motion alone do to them."""
+    """Values and directions of functions at one instant, and their rates by time and motion."""
 
     value: Float[Array, " k"]
     W: Float[Array, "k n"]
@@ -43,22 +43,22 @@ class PlaceTable(eqx.Module):
     """Points of bodies as an array program: rows of :class:`jfric.system.places.Located`."""
 
     at: Float[Array, "p 2"]
-    #: Degrees of freedom of the body of each.
+    #: Degrees of freedom of the body of each point.
     rows: tuple[tuple[int, int, int], ...] = eqx.field(static=True)
 
     def _own(self, x: Float[Array, " n"]) -> Float[Array, "p 3"]:
         return x.at[np.asarray(self.rows)].get(mode="promise_in_bounds")
 
     def __call__(self, q: Float[Array, " n"]) -> Float[Array, "p 7"]:
-        """The rows."""
+        """The rows at the positions ``q``."""
         own, at = self._own(q), self.at.astype(q.dtype)
         turn = jnp.stack([jnp.cos(own[:, 2]), jnp.sin(own[:, 2])], axis=1)
         position = own[:, :2] + turn[:, :1] * at + turn[:, 1:] * _turned(at)
         return jnp.concatenate([position, own, turn], axis=1)
 
     def rates(self, table: Float[Array, "p 7"], v: Float[Array, " n"]):
-        """Changes of the rows (p, 7) by a turn of their bodies, and along the motion the first and
-        second derivative by time."""
+        """Changes of the rows (p, 7) by a turn of their bodies, and their first and second
+        derivatives by time along the motion."""
         own = self._own(v)
         arm, turn = table[:, :2] - table[:, 2:4], table[:, 5:]
         none, spin = jnp.zeros_like(arm), own[:, 2:]
@@ -79,14 +79,14 @@ def _turned(x: Float[Array, "p 2"]) -> Float[Array, "p 2"]:
 
 
 class Alike(eqx.Module):
-    """Functions that differ in numbers alone, as one with an axis for all of them.
+    """Functions that differ only in numbers, as one function with an axis for all of them.
 
-    Each sees an array of its own, the rows of places, or several numbers, the quantities that a
-    text names.
+    Each takes an array, the rows of its places, or several numbers, the quantities that a text
+    names.
     """
 
     function: Callable
-    #: Number of functions, then of the places or quantities that each sees.
+    #: Number of functions, then number of places or quantities that each takes.
     shape: tuple[int, int] = eqx.field(static=True)
 
     def _value(self, function: Callable, x) -> Float[Array, ""]:
@@ -95,12 +95,12 @@ class Alike(eqx.Module):
         return function(None, Located(x))
 
     def __call__(self, x) -> Float[Array, " c"]:
-        """Values."""
+        """Values of all functions."""
         return jax.vmap(self._value)(self.function, x)
 
     def at(self, x, rate, bend) -> tuple[Float[Array, " c"], Any, Float[Array, " c"]]:
-        """Values, slopes along what is seen, and the second derivatives by time where ``rate`` and
-        ``bend`` are the derivatives of what is seen; None for none."""
+        """Values, slopes along the arguments, and second derivatives by time, where ``rate`` and
+        ``bend`` (None for zero) are the derivatives of the arguments."""
 
         def one(function, x, rate, bend):
             both = jax.value_and_grad(functools.partial(self._value, function))
@@ -124,12 +124,12 @@ class Straight(eqx.Module):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of functions, then of the places that each sees."""
+        """Number of functions, then number of places that each takes."""
         count, places, _ = self.weights.shape
         return count, places
 
     def __call__(self, x) -> Float[Array, " c"]:
-        """Values."""
+        """Values of all functions."""
         return jnp.sum(self.weights.astype(x.dtype) * x, axis=(1, 2)) + self.offset.astype(x.dtype)
 
     def at(self, x, rate, bend) -> tuple[Float[Array, " c"], Any, Float[Array, " c"]]:
@@ -139,17 +139,17 @@ class Straight(eqx.Module):
 
 
 class Together(eqx.Module):
-    """Functions ``g(t, q)``; those alike are one array program, however many there are."""
+    """Functions ``g(t, q)``; similar ones are one array program, whatever their number."""
 
     #: Places of all functions between bodies, one after the other; None without any.
     table: PlaceTable | None
     of_places: tuple[Alike | Straight, ...]
     of_texts: tuple[Alike, ...]
-    #: Functions in Python, which see all positions.
+    #: Functions in Python, which take all positions.
     others: tuple[Callable, ...]
-    #: Of each text, the quantities that it names: 0 for time, then degrees of freedom.
+    #: Quantities that each text names: 0 for time, then degrees of freedom.
     named: tuple[tuple[int, ...], ...] = eqx.field(static=True)
-    #: Where each function is among those of all groups, then the others.
+    #: Index of each function among those of all groups, then the others.
     order: tuple[int, ...] = eqx.field(static=True)
     #: Number of positions, and whether any function depends on time.
     n: int = eqx.field(static=True)
@@ -185,7 +185,7 @@ class Together(eqx.Module):
         return values.at[np.asarray(self.order)].get(mode="promise_in_bounds")
 
     def _rows(self, table: Float[Array, "p 7"]):
-        """Each group between bodies with the rows that its functions see."""
+        """Each group between bodies with the rows that its functions take."""
         at = 0
         for group in self.of_places:
             count, places = group.shape
@@ -193,7 +193,7 @@ class Together(eqx.Module):
             at += count * places
 
     def _named(self, t, q) -> list[list[Float[Array, " c"]]]:
-        """For each group of texts its quantities, one after the other."""
+        """Quantities of each group of texts, one after the other."""
         if not self.of_texts:
             return []
         all_of_them, at, found = jnp.append(t, q), 0, []
@@ -225,8 +225,8 @@ class Together(eqx.Module):
 
     @property
     def _columns(self) -> np.ndarray:
-        """For what each function sees, one after the other, which of all slopes is that along time,
-        where it plays a part, and along each coordinate (s, k, n); one beyond the last for none."""
+        """Indices (s, k, n) among all slopes, for each argument of each function: along time, if
+        any function depends on it, and along each coordinate; one past the last for none."""
         seen: list[list[tuple[int, ...]]] = []
         if self.table is not None:
             rows = iter(self.table.rows)
@@ -259,7 +259,7 @@ class Together(eqx.Module):
 
 
 def together(functions: Sequence[Callable], n: int) -> Together:
-    """``functions`` of time and ``n`` positions, one or more, as one."""
+    """One or more ``functions`` of time and ``n`` positions, to be evaluated together."""
     kinds: dict[Any, list[tuple[int, OfPlaces, list[Place]]]] = {}
     texts: dict[Any, list[int]] = {}
     others: list[int] = []
@@ -294,7 +294,7 @@ def together(functions: Sequence[Callable], n: int) -> Together:
         alike: list[TextFunction] = [functions[i] for i in members]  # type: ignore[misc]
         first = alike[0]
         known = ("t", *first.dofs)
-        # Names are not part of what is alike.
+        # Similar functions may differ in names.
         stacked = _stacked([dataclasses.replace(f, names=first.names) for f in alike])
         of_texts.append(Alike(stacked, (len(alike), len(first.names))))
         named += [tuple(map(known.index, f.names)) for f in alike]

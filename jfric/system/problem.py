@@ -27,7 +27,7 @@ from jfric.system.validation import require_values, validate
 class InitialState(eqx.Module):
     """Initial state of one degree of freedom: ``q`` [m or rad] and ``v`` [m/s or rad/s].
 
-    Thrown back from 0.1 m::
+    A start at 0.1 m with a velocity back::
 
         >>> start = jfric.InitialState(q=0.1, v=-2.0)
         >>> float(start.q), float(start.v)
@@ -50,19 +50,19 @@ class TimeSpan(eqx.Module):
 
     end: Scalar = eqx.field(converter=scalar)
     start: Scalar = eqx.field(converter=scalar, default=0.0)
-    #: Whether somebody has chosen it.
+    #: Whether the user has chosen it.
     given: bool = eqx.field(static=True, default=True)
 
 
 def _entries(value):
-    """Entries of a matrix, texts as what they stand for."""
+    """Entries of a matrix, with texts converted."""
     if isinstance(value, (list, tuple)):
         return type(value)(map(_entries, value))
     return scalar(value) if isinstance(value, str) else value
 
 
 class Matrices(eqx.Module):
-    """Full matrices added to what the elements contribute: ``M q'' + C q' + K q``.
+    """Full matrices added to those of the elements: ``M q'' + C q' + K q``.
 
     Each is (n, n): an array, or rows of numbers, texts with units and expressions. Two
     masses of 1 kg on springs::
@@ -94,7 +94,7 @@ def _dofs(given: Any) -> dict[str, str]:
 
 
 def _sections(elements: Any) -> str | None:
-    """How elements in a list are written as sections; None where there are others in it."""
+    """Text of the sections for elements in a list; None where the list holds anything else."""
     names = {cls: section for section, cls in SECTIONS.items()}
     given = elements if isinstance(elements, (list, tuple)) else [elements]
     kinds = [type(e) for e in given]
@@ -117,13 +117,13 @@ class Problem(AbstractProblem):
     array leaf, or an :class:`Expression` in the shared ``parameters``; it may be given as a text
     with its unit (``Mass("u", "100 kg")``), as in files. ``initial``: states by
     degree of freedom, zero unless given; contacts must not penetrate. Degrees of freedom of a
-    :class:`jfric.Body` follow those of ``dofs``; parts of their start that nothing gives follow
+    :class:`jfric.Body` follow those of ``dofs``; parts of their start that are not given follow
     from the joints (``follows``). ``time``: the end [s], or a :class:`TimeSpan`; equilibria and
     periodic motion need none, and motion without it is computed for 1 s, with a warning.
-    ``matrices``: full matrices beside the elements.
+    ``matrices``: full matrices in addition to the elements.
 
     A problem is data: nothing is computed when it is made. :func:`jfric.build`, which solvers call,
-    puts the start on the joints and judges it. Raises :class:`jfric.ProblemError` where the
+    completes the start by the joints and checks it. Raises :class:`jfric.ProblemError` where the
     description contradicts itself (only checked for concrete numbers, not under ``jit``). A mass on
     a spring that slides and sticks under a load::
 
@@ -148,7 +148,7 @@ class Problem(AbstractProblem):
     time: TimeSpan
     parameters: dict[str, Scalar]
     matrices: Matrices
-    #: Parts of the start (degree of freedom, ``"q"`` or ``"v"``) that nothing gives: they follow
+    #: Parts of the start (degree of freedom, ``"q"`` or ``"v"``) that are not given: they follow
     #: from the joints, near the values in ``initial``.
     follows: tuple[tuple[str, str], ...] = eqx.field(static=True)
 
@@ -207,7 +207,7 @@ class Problem(AbstractProblem):
         validate(self)
 
     def require_numbers(self) -> None:
-        """Raise :class:`jfric.ProblemError` for numbers that are known and that no system has."""
+        """Raise :class:`jfric.ProblemError` for numbers that are known and not allowed."""
         if is_concrete(self):
             with eval_context():
                 require_values(self.resolved())
@@ -225,8 +225,8 @@ class Problem(AbstractProblem):
         return Shown(title, ("parameter", "value", "unit"), rows)
 
     def _with_velocities(self, given: set[str]) -> set[tuple[str, str]]:
-        """Rates of degrees of freedom that start with what velocities of the user's choice give;
-        ``given``: those with a rate of their own."""
+        """Rates of degrees of freedom that start with velocities that the user defines; ``given``:
+        degrees of freedom whose own rate is given."""
         free = set()
         for name, element in self.section("velocity").items():
             if element.v is None or not isinstance(element.moves, tuple):
@@ -243,8 +243,8 @@ class Problem(AbstractProblem):
     def _with_bodies(
         self, given: dict[str, InitialState]
     ) -> tuple[dict[str, InitialState], set[tuple[str, str]]]:
-        """Initial states with those of the bodies, which leave them here: each has one home; and
-        those (degree of freedom, ``"q"`` or ``"v"``) that nothing gives."""
+        """Initial states with those of the bodies, which are removed there, so that each is stored
+        once; and the states (degree of freedom, ``"q"`` or ``"v"``) that are not given."""
         free = {(dof, x) for dof in dofs_of(self.elements.get("body", {})) for x in "qv"}
         free -= {(dof, x) for dof in given for x in "qv"}
         bodies = {k: b for k, b in self.elements.get("body", {}).items() if isinstance(b, Body)}

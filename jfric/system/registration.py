@@ -1,4 +1,4 @@
-"""Elements and friction laws from outside the package, by the names that files have for them."""
+"""Elements and friction laws from outside the package, by their names in files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ C = TypeVar("C", bound=type)
 #: Group of entry points, each the name of a section or of a law and its class.
 GROUP = "jfric.elements"
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
-#: What such a class is made from, and where its name is kept.
+#: Base classes of such classes, and the tables with their names.
 _KINDS: dict[type, tuple[dict, ...]] = {
     AbstractForce: (SECTIONS,),
     AbstractBristle: (SECTIONS, BRISTLES),
@@ -29,7 +29,7 @@ _KINDS: dict[type, tuple[dict, ...]] = {
 
 
 def register(name: str) -> Callable[[C], C]:
-    """A decorator that makes a class known: an element by the section ``name``, a law by its name.
+    """A decorator that registers a class: an element by the section ``name``, a law by its name.
 
     ``name``: small letters, digits, _ and -. The class is a :class:`jfric.elements.AbstractForce`
     (a smooth force), a :class:`jfric.elements.AbstractBristle` (friction with a state), a
@@ -79,7 +79,7 @@ def register(name: str) -> Callable[[C], C]:
 
 @functools.cache
 def register_installed() -> bool:
-    """Register what installed packages announce by entry points; whether there is any."""
+    """Register classes that installed packages announce by entry points; whether there are any."""
     found = entry_points(group=GROUP)
     for point in found:
         register(point.name)(point.load())

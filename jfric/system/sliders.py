@@ -1,10 +1,11 @@
 """Springs in series with sliders as segments with linear guards and a memory.
 
-A slider is stuck, its spring then pulls with ``k (x - anchor)``, or it slips with its limit. Those
-of one element are sorted by the elongation at which they slip. All that slip do so in the direction
-of ``x'``, and whatever the history they are the first ``m`` of them: a segment is ``m`` and that
-direction. Of the stuck ones only the first can slip next, so an element has two guards however
-many sliders it has. Elements with one slider may be coupled (:mod:`jfric.system.coupled_sliders`).
+A slider is stuck, and its spring pulls with ``k (x - anchor)``, or it slips with its limit. The
+sliders of one element are sorted by the elongation at which they slip. All slipping sliders slip in
+the direction of ``x'``, and they are always the first ``m``, whatever the history: a segment is
+``m`` and that direction. Of the stuck sliders only the first can slip next, so an element has two
+guards, whatever the number of its sliders. Elements with one slider may be coupled
+(:mod:`jfric.system.coupled_sliders`).
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ from jfric.system.hysteresis import HYSTERESIS, Branches
 
 
 class Sliders(eqx.Module):
-    """All such elements of a system (``e`` of them), filled up to ``N`` sliders each."""
+    """All springs with sliders of a system: ``e`` elements, padded to ``N`` sliders each."""
 
     directions: Float[Array, "e n"]
     base_directions: Float[Array, "e nb"]
     #: Stiffnesses, and elongations of the springs at which they slip, increasing.
     k: Float[Array, "e N"]
     slip: Float[Array, "e N"]
-    #: Stiffness of the spring beside them.
+    #: Stiffness of the parallel spring.
     residual: Float[Array, " e"]
     #: Elongations of the springs at the start.
     z0: Float[Array, "e N"]
     counts: tuple[int, ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
-    #: Of those that pull on each other, None where none do.
+    #: Elements that pull on each other; None where none do.
     coupled: CoupledSliders | None = None
 
     @property
     def size(self) -> int:
-        """Sliders of the element that has most."""
+        """Largest number of sliders of an element."""
         return self.k.shape[1]
 
     @property
@@ -52,7 +53,7 @@ class Sliders(eqx.Module):
 
     @property
     def states(self) -> tuple[str, ...]:
-        """Names of the springs: of the element, with a number where it has several."""
+        """Names of the springs: that of the element, with a number where it has several."""
         return tuple(
             name if count == 1 else f"{name}.{i}"
             for name, count in zip(self.names, self.counts, strict=True)
@@ -60,7 +61,7 @@ class Sliders(eqx.Module):
         )
 
     def _slipping(self, segment) -> tuple[Int[Array, " e"], Int[Array, " e"]]:
-        """How many slip, and in which direction (0 where none does)."""
+        """Number of slipping sliders, and their direction (0 where none slips)."""
         back = segment > self.size
         way = jnp.where(segment == 0, 0, jnp.where(back, -1, 1))
         return jnp.where(back, segment - self.size, segment), way
@@ -82,7 +83,7 @@ class Sliders(eqx.Module):
         return -self.residual * x - pull
 
     def _of_coupled(self, coupled: Array, others: Array) -> Array:
-        """``coupled`` (e, ...) for coupled elements, ``others`` for the rest."""
+        """Array with ``coupled`` (e, ...) for coupled elements and ``others`` for the rest."""
         if self.coupled is None:
             return others
         members = np.asarray(self.coupled.members).reshape((-1,) + (1,) * (others.ndim - 1))
@@ -118,8 +119,8 @@ class Sliders(eqx.Module):
         return way * rate * jnp.sum(slips, axis=1)
 
     def guards(self, segment, anchor) -> Float[Array, "e 2 3"]:
-        """Coefficients of elongation, its rate and one: the next slider's, then the reversal's or,
-        where none slips, the next slider's in the other direction."""
+        """Coefficients of elongation, its rate and one in the guards: of the next slider, then of
+        the reversal or, where none slips, of the next slider in the other direction."""
         count, way = self._slipping(segment)
         following = jnp.arange(self.size)[None, :] == count[:, None]
         at, reach = (jnp.sum(jnp.where(following, x, 0.0), axis=1) for x in (anchor, self.slip))
@@ -151,19 +152,20 @@ class Sliders(eqx.Module):
         way = self._slipping(segment)[1]
         more = jnp.where(way < 0, segment + 1, jnp.where(way > 0, segment + 1, 1))
         other = jnp.where(way == 0, self.size + 1, 0)
-        # What turns round slips no further.
+        # An element that reverses slips no further.
         turns = second & (way != 0)
         after = jnp.where(first & ~turns, more, jnp.where(second, other, segment))
         return after.astype(jnp.int32)
 
     def anchored(self, before, after, anchor, x: Float[Array, " e"]) -> Float[Array, "e N"]:
-        """Anchors after a change of segments at the elongations ``x``: what is stuck again has its
-        limit there."""
+        """Anchors after a change of segments at the elongations ``x``; sliders that stick again are
+        at their limits there."""
         held = self._stuck(after) & ~self._stuck(before)
         return jnp.where(held, x[:, None] - self.elongations(before, anchor, x), anchor)
 
     def known_zeros(self, before, after) -> Bool[Array, "e 2"]:
-        """Which guards are zero right after a change: what is stuck again has its limit."""
+        """Whether each guard is zero right after a change: sliders that stick again are at their
+        limits."""
         way, turned = self._slipping(before)[1], (before > 0) & (after == 0)
         return turned[:, None] & jnp.stack([way > 0, way < 0], axis=1)
 
@@ -191,13 +193,13 @@ def assemble_sliders(problem: AbstractProblem) -> Sliders | None:
     coupled = _coupled(problem, list(found), parts)
     members = coupled.members if coupled is not None else (False,) * len(found)
     for part, held in zip(parts, members, strict=True):
-        # Derivatives of the order there are none.
+        # The order has no derivatives.
         order = jnp.argsort(part.slip)
         width = (0, size - part.slip.shape[0])
         own = part.slip[order]
         k.append(jnp.pad(part.k[order], width))
         slip.append(jnp.pad(own, width, constant_values=1.0))
-        # What is coupled slips by its force, not by its own elongation.
+        # Coupled sliders slip by their force, not by their own elongation.
         start = part.z0 + jnp.zeros_like(own) if held else jnp.clip(part.z0, -own, own)
         z0.append(jnp.pad(start, width))
     return Sliders(

@@ -21,7 +21,7 @@ from jfric.system.functions import AbstractFunction
 MOST = 1 << 20
 #: The lowest value is known to this part of the magnitudes.
 PRECISE = 1e-9
-#: Values above this part of the magnitudes they are made of are not negative.
+#: Values below zero by up to this part of the magnitudes of their terms are not negative.
 ROUNDING = 1e-12
 
 
@@ -68,9 +68,9 @@ def pieces(function: AbstractFunction, start: float, end: float) -> Pieces:
 def find_negative(function: AbstractFunction, start: float, end: float) -> Negative | None:
     """The smallest value of ``function`` between ``start`` and ``end`` [s] if it is negative.
 
-    Below zero by rounding does not count. Where the bound has not decided after a million
-    evaluations, none of which was negative, the answer is None: the function then comes closer
-    to zero than its own oscillations tell.
+    Values below zero by rounding do not count. If the bound has not decided after a million
+    evaluations, none of which was negative, the result is None: the function is then closer to
+    zero than its oscillations allow to decide.
     """
     p = pieces(function, start, end)
     powers = p.length[:, None] ** np.arange(p.polynomial.shape[1])
@@ -89,7 +89,7 @@ def find_negative(function: AbstractFunction, start: float, end: float) -> Negat
         i = int(negative.argmin())
         if negative[i] < best.value:
             best = _lowest_near(p, which[i : i + 1], middle[i : i + 1], radius[i])
-        # What cannot be negative is out, then what cannot be lower than the lowest found.
+        # Drop intervals that cannot be negative, and those that cannot be below the lowest value.
         keep = low < np.minimum(-slack, best.value - PRECISE * size)[which]
         which, radius = np.repeat(which[keep], 2), np.repeat(0.5 * radius[keep], 2)
         middle = np.repeat(middle[keep], 2) + radius * np.tile([-1.0, 1.0], int(keep.sum()))
@@ -113,8 +113,8 @@ def _lowest_near(p: Pieces, which, s, radius: float) -> Negative:
 
 
 def _values(p: Pieces, which, s):
-    """Values and first derivatives at ``s`` after the start of the pieces ``which``, and each
-    harmonic's own."""
+    """Values at ``s`` after the start of the pieces ``which``, first derivatives of the
+    polynomials, and value and derivative of each harmonic."""
     coefficients = p.polynomial[which]
     value, slope = np.zeros(s.shape), np.zeros(s.shape)
     for j in reversed(range(coefficients.shape[1])):

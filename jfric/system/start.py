@@ -1,4 +1,4 @@
-"""Starts that nothing gives follow from the joints, also where numbers change."""
+"""Starts that are not given follow from the joints, also where numbers change."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from jfric.system.touching import LineSliding
 
 P = TypeVar("P", bound=AbstractProblem)
 
-#: Newton steps, the largest turn of one [rad], and what counts as zero relative to lengths
-#: where the precision can tell.
+#: Newton steps, the largest turn in one step [rad], and the part of lengths that counts as zero,
+#: unless the precision needs more.
 STEPS, TURN, ZERO = 60, 0.5, 1e-13
-#: Displacements are sought before turns.
+#: Weight of turns, so that displacements are sought first.
 STIFF = 1e-2
-#: Steps behind them that have derivatives, each those of twice the order.
+#: Further steps that carry derivatives; each doubles their order.
 DIFFERENTIATED = 2
-#: Turns [rad] from which bodies of unknown angle are put together, in this order.
+#: Turns [rad] from which bodies of unknown angle are assembled, in this order.
 GUESSES = (0.0, 0.3, -0.3, 1.0, -1.0)
 
 
 def started(problem: P) -> P:
-    """``problem``, resolved, with the parts of its start that follow from joints put on these.
+    """The resolved ``problem`` with the parts of its start that follow from joints.
 
-    Those in ``problem.follows`` are sought by Newton's method from where they are, or from turned
-    bodies; all others stay as they are. Derivatives are those of the solution. Where there is none,
-    the start does not meet the joints, which solvers report. Nothing of the start follows from the
-    joints any more.
+    Newton's method finds the parts in ``problem.follows`` from their present values, or from turned
+    bodies; all others stay as they are. Derivatives are those of the solution. Where there is no
+    solution, the start does not meet the joints, which solvers report. The result's ``follows`` is
+    empty.
     """
     problem = problem.resolved()
     return _started(problem) if problem.follows else problem
 
 
-# Asked for the structure of a problem, and for its motion: traced once.
+# Traced once for the structure of a problem and for its motion.
 @eqx.filter_jit(inline=True)  # pyright: ignore[reportCallIssue]
 def _started(problem: P) -> P:
     t, q, v = problem.start()
@@ -69,7 +69,7 @@ def _started(problem: P) -> P:
         metric = jnp.diag(jnp.asarray(free["v"], q.dtype))
         tied = joints_of(equations, len(q)).at(t, q, v, metric)
         problem = _with(problem, "v", v + off_velocity(tied, v))
-    # Nothing is left to be sought.
+    # Nothing is left to be found.
     object.__setattr__(problem, "follows", ())
     return problem
 
@@ -82,7 +82,7 @@ def _with(problem: P, what: str, values) -> P:
 
 
 def by_chosen_velocities(problem: AbstractProblem) -> np.ndarray:
-    """Which degrees of freedom (n,) start with what velocities of the user's choice give."""
+    """Whether each degree of freedom (n,) starts with velocities that the user defines."""
     moved: set[str] = set()
     for own in chosen_velocities(problem):
         if any(problem.section("velocity")[name].v is not None for name in own.names):
@@ -91,8 +91,8 @@ def by_chosen_velocities(problem: AbstractProblem) -> np.ndarray:
 
 
 def chosen_start(problem: AbstractProblem, t, q) -> Float[Array, " n"]:
-    """Rates of degrees of freedom that velocities of the user's choice start with, zero where none
-    moves them."""
+    """Rates with which degrees of freedom start by velocities that the user defines; zero where
+    none moves them."""
     found = jnp.zeros_like(q)
     for own in chosen_velocities(problem):
         given = [problem.section("velocity")[name].v for name in own.names]
@@ -102,24 +102,24 @@ def chosen_start(problem: AbstractProblem, t, q) -> Float[Array, " n"]:
 
 
 def rolls(function: Any) -> bool:
-    """Whether any position meets an equation, which counts from the start."""
+    """Whether every position meets an equation, because it is on velocities or counts rolling."""
     return isinstance(function, Rate) or (
         isinstance(function, SinceStart) and isinstance(function.displacement, LineSliding | Rolled)
     )
 
 
 def turns(problem: AbstractProblem) -> np.ndarray:
-    """Which degrees of freedom (n,) are angles."""
+    """Whether each degree of freedom (n,) is an angle."""
     return np.asarray([kind == "rotation" for kind in problem.dofs.values()])
 
 
 def weights(problem: AbstractProblem) -> np.ndarray:
-    """How far each degree of freedom (n,) goes for the same price."""
+    """Weight of each degree of freedom (n,) in the search: larger ones move further."""
     return np.where(turns(problem), STIFF, 1.0)
 
 
 def _near(joints: Joints, t, q, weight, turns) -> tuple[Float[Array, " n"], Bool[Array, ""]]:
-    """:func:`put_on_joints` from ``q``, and where that leads nowhere from turned bodies."""
+    """Result of :func:`put_on_joints` from ``q``, or, where that fails, from turned bodies."""
     guesses = jnp.asarray(GUESSES, q.dtype)
 
     def unfinished(carry):
@@ -138,8 +138,8 @@ def _near(joints: Joints, t, q, weight, turns) -> tuple[Float[Array, " n"], Bool
 def put_on_joints(
     joints: Joints, t, q, weight, turns
 ) -> tuple[Float[Array, " n"], Bool[Array, ""]]:
-    """Positions that meet the equations of ``joints``, near ``q`` (n,) and where ``weight`` (n,) is
-    not zero, and whether they do; ``turns`` (n,): angles. Without derivatives."""
+    """Positions near ``q`` (n,), changed where ``weight`` (n,) is not zero, that meet the equations
+    of ``joints``, and whether they do; ``turns`` (n,): angles. Without derivatives."""
     joints, t, q = jax.lax.stop_gradient((joints, t, q))
     zero = tolerance_of(q.dtype, ZERO)
 
@@ -155,7 +155,7 @@ def put_on_joints(
         turn = jnp.max(jnp.abs(jnp.where(turns, step, 0.0)), initial=0.0)
         return i + 1, q + step * (TURN / jnp.maximum(turn, TURN)), off
 
-    # The last step is taken from a position that meets them, or in vain.
+    # The loop ends a step after a position that meets the equations, or after all steps.
     _, q, off = jax.lax.while_loop(unfinished, improved, (0, q, jnp.asarray(True)))
     return q, ~off
 
@@ -167,6 +167,6 @@ def _tied(joints: Joints, t, q, weight) -> Tied:
 
 
 def _step(joints: Joints, t, q, weight) -> Float[Array, " n"]:
-    """A step of Newton's method, the smallest one."""
+    """The smallest step of Newton's method."""
     tied = _tied(joints, t, q, weight)
     return -matvec(tied.MJ, matvec(tied.S, tied.value))

@@ -1,4 +1,4 @@
-"""States with an equation of their own that a user writes: a pressure, a temperature."""
+"""States with an equation that a user writes, such as a pressure or a temperature."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class State(eqx.Module):
     (``z.NAME``), reactions and sliding velocities of contacts (``lambda_t.NAME``,
     ``lambda_n.NAME``, ``slip.NAME``), time ``t`` and shared parameters; or a JAX function ``(t, q,
     v, z, parameters)`` of positions and velocities (n,) and of ``z`` and ``parameters``, numbers by
-    name, or ``(t, q, v, z, parameters, contacts)`` with the numbers of contacts by those names. It
-    must be smooth where no contact changes its mode; what impacts do in no time does not count.
-    ``z0``: the state at the start; ``unit``: what
-    it is measured in, as text (``"Pa"``), in SI units. ``force`` [N or N m], in the same form, acts
-    along ``direction`` (as in :class:`jfric.Friction`); it cannot depend on contacts. ``stiff``:
-    whether steps are to be implicit, as for :class:`jfric.LuGre`. Results have ``z.NAME``. Air that
+    name, or ``(t, q, v, z, parameters, contacts)`` with the numbers of contacts by those names. The
+    rate must be smooth where no contact changes its mode; impulses of impacts have no effect on it.
+    ``z0``: the state at the start; ``unit``: its SI unit as text (``"Pa"``). ``force`` [N or N m],
+    in the same form, acts along ``direction`` (as in :class:`jfric.Friction`); it cannot depend on
+    contacts. ``stiff``: whether steps are implicit, as for :class:`jfric.LuGre`. Results have
+    ``z.NAME``. Air that
     leaks from a cylinder::
 
         >>> cylinder = jfric.Problem(
@@ -47,8 +47,8 @@ class State(eqx.Module):
         >>> {name: round(float(x), 6) for name, x in found.items()}
         {'final.v.x': 6.484985, 'final.z.p': 40600.584971}
 
-    Heat that a brake takes, ``-lambda_t.brake*slip.brake`` being the power of friction, is the
-    kinetic energy that is lost::
+    The heat of a brake, with the power of friction ``-lambda_t.brake*slip.brake``, is the kinetic
+    energy that is lost::
 
         >>> braked = jfric.Problem(
         ...     ["x"],
@@ -71,7 +71,7 @@ class State(eqx.Module):
     direction: Direction | None = eqx.field(converter=as_direction, default=None)
     stiff: bool = eqx.field(default=False, **written("flag"))
 
-    #: The field that is the state at the start.
+    #: Name of the field with the state at the start.
     starts: ClassVar[str] = "z0"
 
     def start(self):
@@ -79,12 +79,12 @@ class State(eqx.Module):
         return getattr(self, self.starts)
 
 
-#: What a rate may name of a contact: friction, normal force, sliding velocity.
+#: Quantities of a contact that a rate may name: friction, normal force, sliding velocity.
 OF_CONTACTS = ("lambda_t", "lambda_n", "slip")
 
 
 def reads_contacts(rate: str | Callable) -> bool:
-    """Whether a rate depends on what contacts do."""
+    """Whether a rate depends on contacts."""
     if callable(rate):
         return len(inspect.signature(rate).parameters) == 6
     names = read_formula(rate).names.values()
@@ -101,7 +101,7 @@ class BoundState(AbstractForce):
 
     @property
     def reacts(self) -> bool:
-        """Whether the rate depends on what contacts do, and is no part of :meth:`force`."""
+        """Whether the rate depends on contacts, and is then no part of :meth:`force`."""
         return reads_contacts(self.element.rate)
 
     def rate(self, axes: tuple[str, ...], t, q, v, contacts: dict[str, Any]):
@@ -109,7 +109,7 @@ class BoundState(AbstractForce):
         return self._value(self.element.rate, axes, t, q, v, contacts)
 
     def force(self, axes: tuple[str, ...], t, q, v) -> Float[Array, " n"]:
-        """On all coordinates: on that of the state its rate."""
+        """Forces on all coordinates; on that of the state its rate."""
         found = jnp.zeros_like(q)
         if not self.reacts:
             rate = self._value(self.element.rate, axes, t, q, v)

@@ -19,7 +19,7 @@ from jfric.system.formula import read_formula
 class StateFunction(eqx.Module):
     """A function in Python for given shared parameters; call it with ``(t, q)`` or ``(t, q, v)``.
 
-    It is a function of the degrees of freedom: coordinates behind them are left out.
+    The function takes the degrees of freedom only, without the other coordinates.
     """
 
     what: Callable = eqx.field(static=True)
@@ -32,14 +32,14 @@ class StateFunction(eqx.Module):
 
 
 class TextFunction(eqx.Module):
-    """A function that a text gives, called in the same way."""
+    """A function given by a text, called like a :class:`StateFunction`."""
 
     #: See :class:`jfric.system.expression.Folded`; names are those of quantities of the motion.
     text: str = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
     parts: tuple[Any, ...]
     dofs: tuple[str, ...] = eqx.field(static=True)
-    #: Velocities of the user's choice that the text names.
+    #: Velocities that the user defines and the text names.
     chosen: tuple[ChosenVelocities, ...] = ()
 
     @property
@@ -66,7 +66,7 @@ class TextFunction(eqx.Module):
 def state_function(
     what: str | Callable, dofs: tuple[str, ...], parameters: dict[str, Any], chosen=()
 ) -> StateFunction | TextFunction:
-    """``what`` as a function of the degrees of freedom ``dofs``, with numbers for the shared
+    """The function ``what`` of the degrees of freedom ``dofs``, with numbers for the shared
     ``parameters``."""
     if not isinstance(what, str):
         return StateFunction(what, len(dofs), parameters)
@@ -81,23 +81,23 @@ class ChosenVelocities(eqx.Module):
     functions: tuple[Callable, ...]
     places: tuple[tuple[int, int], ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
-    #: The degrees of freedom among all, and what they are called.
+    #: The degrees of freedom: indices among all, and names.
     rows: tuple[int, ...] = eqx.field(static=True)
     dofs: tuple[str, ...] = eqx.field(static=True)
 
     @property
     def holds(self) -> bool:
-        """Whether they are fewer than what they move."""
+        """Whether there are fewer velocities than degrees of freedom that they move."""
         return len(self.names) < len(self.dofs)
 
     def matrix(self, t, q) -> Float[Array, "m k"]:
-        """``S``."""
+        """The matrix ``S``."""
         found = jnp.zeros((len(self.dofs), len(self.names)), q.dtype)
         rows, columns = np.asarray(self.places).T
         return found.at[rows, columns].set(jnp.stack([f(t, q) for f in self.functions]))
 
     def of(self, t, q, v) -> Float[Array, " k"]:
-        """``u`` where the rates of all degrees of freedom are ``v`` (n,)."""
+        """Velocities ``u`` where the rates of all degrees of freedom are ``v`` (n,)."""
         S = self.matrix(t, q)
         if not self.holds:
             return matvec(inverse(S), v[np.asarray(self.rows)])
@@ -140,7 +140,7 @@ def is_rate(what: str | Callable) -> bool:
 
 
 def bound_to(problem: AbstractProblem, what: str | Callable) -> StateFunction | TextFunction:
-    """``what`` with the shared parameters of a resolved ``problem``."""
+    """The function ``what`` with the shared parameters of a resolved ``problem``."""
     own: tuple[ChosenVelocities, ...] = ()
     if problem.section("velocity") and isinstance(what, str):
         used = set(read_formula(what).names.values())
@@ -150,8 +150,8 @@ def bound_to(problem: AbstractProblem, what: str | Callable) -> StateFunction | 
 
 
 def chosen_velocities(problem: AbstractProblem) -> list[ChosenVelocities]:
-    """Velocities of the user's choice of a resolved ``problem``, those together that move the same
-    degrees of freedom, or some that others of them move."""
+    """Velocities that the user defines in a resolved ``problem``, in groups that share degrees of
+    freedom, directly or through others of the group."""
     groups: list[tuple[set[str], list[str]]] = []
     for name, element in problem.section("velocity").items():
         moved, names = {dof for dof, _ in element.moves}, []

@@ -1,4 +1,4 @@
-"""Whether functions of the state are such that a problem can have them."""
+"""Checks of functions of the state."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def require_state_function(
     """Raise :class:`jfric.ProblemError`, which starts with ``where``, unless ``what`` is a function
     that the problem can have.
 
-    ``units``: of what it may measure; ``displaces``: whether it must name a degree of freedom;
+    ``units``: those that it may have; ``displaces``: whether it must name a degree of freedom;
     ``known``: dimensions of shared parameters that have one; ``states``: units of states of
-    elements that it may name; ``contacts``: of frictions, normal forces and sliding velocities.
+    elements that it may name; ``contacts``: units of frictions, normal forces and sliding
+    velocities.
     """
     arguments = "(t, q, v, parameters)" if velocities else "(t, q, parameters)"
     arguments = arguments if states is None else "(t, q, v, z, parameters)"
@@ -88,7 +89,7 @@ def _read(
 
 
 def _dimension(problem: AbstractProblem, name: str, known: Mapping[str, Any]) -> Any:
-    """Dimensionality of the quantity with a name; None where it is not known."""
+    """Dimensionality of the quantity ``name``; None where it is not known."""
     form, _, axis = name.rpartition(".")
     if name not in problem.dofs and form != "v":
         if form:

@@ -10,8 +10,8 @@ from jfric.system.state import State
 
 
 def state_units(problem: AbstractProblem) -> dict[str, str]:
-    """Units of all states, by their names in results: that of the element, with a number where it
-    has several."""
+    """Units of all states, by their names in results: the label of the element, with a number where
+    it has several."""
     found = {}
     for label, element in problem.labelled(*HYSTERESIS).items():
         count = element.sliders

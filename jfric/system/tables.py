@@ -1,4 +1,4 @@
-"""Tables of a system: elements and what they act on, parameters."""
+"""Tables of a system: elements and the coordinates they act on, parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def elements_shown(problem: Problem) -> Shown:
-    """All elements and what they act on."""
+    """All elements and the coordinates they act on."""
     rows = [
         (section, name, *_acts_and_settings(element))
         for section, group in problem.elements.items()
@@ -47,7 +47,7 @@ def _acts_and_settings(element: Any) -> tuple[str, str]:
 
 
 def _direction(direction: Direction) -> str:
-    """``x2 - x1``, ``0.6 x + 0.8 y``."""
+    """A direction as text: ``x2 - x1``, ``0.6 x + 0.8 y``."""
     if direction.signs is not None:
         entries = dict(zip(direction.names, direction.signs, strict=True))
     else:
@@ -67,7 +67,7 @@ def _term(name: str, value: object) -> str:
 
 def parameters_shown(problem: Problem) -> Shown:
     """Every parameter by the path that ``--set`` takes, with its value, its unit and, where it is
-    computed from shared parameters, how."""
+    computed from shared parameters, its formula."""
     rows = [(path, _value(x), *words) for path, (x, *words) in parameter_rows(problem).items()]
     return Shown("Parameters", ("path", ">value", "unit", "computed as"), rows)
 

@@ -1,7 +1,7 @@
 """Gaps and sliding between points, circles and lines of bodies.
 
 With the outward normal ``n`` of the other side, the tangent ``t = -turned(n)`` and the touching
-point ``c = p - r n`` sliding is the relative velocity of the material there::
+point ``c = p - r n``, sliding is the relative velocity of the material there::
 
     gamma = t . (v_A(c) - v_B(c))
 """
@@ -39,8 +39,8 @@ class LineGap(OfPlaces):
 
 
 class LineSliding(OfPlaces):
-    """How far a point, or a circle round it, has slid along a line: ``t . p + r (phi_A - phi_B)``
-    with ``p`` from the centre of the line's body.
+    """Sliding displacement of a point, or of a circle round it, along a line: ``t . p + r (phi_A -
+    phi_B)`` with ``p`` from the centre of the line's body.
 
     Its rate is the relative velocity of the material wherever the body of the line turns.
     """
@@ -56,13 +56,13 @@ class LineSliding(OfPlaces):
 
 
 class CircleGap(OfPlaces):
-    """Distance of two circles: ``d - r - R + gap``; of one inside the other ``(C^2 - d^2)/(2 C)``
+    """Distance of two circles: ``d - r - R + gap``; for one inside the other ``(C^2 - d^2)/(2 C)``
     with the clearance ``C = R - r + gap``, which is smooth where they are concentric and has the
     same slope where they touch."""
 
     point: Place
     circle: Place
-    #: Of the circle round the point, and of the other one.
+    #: Radii of the circle round the point, and of the other circle.
     radius: Scalar
     other: Scalar
     gap: Scalar
@@ -76,7 +76,7 @@ class CircleGap(OfPlaces):
 
     @property
     def clearance(self):
-        """How far the centres are apart where one touches the other from inside [m]."""
+        """Distance of the centres where one circle touches the other from inside [m]."""
         return self.other - self.radius + self.gap
 
 
@@ -89,7 +89,7 @@ class CircleSliding(eqx.Module):
         point, circle = self.of.point, self.of.circle
         here = point.position(q)
         way = here - circle.position(q)
-        # Inside, both may be concentric: the distance is that of touching circles.
+        # Inside, both may be concentric: the distance of touching circles takes its place.
         n = -way / self.of.clearance if self.of.inside else way / jnp.sqrt(way @ way)
         touching = here - self.of.radius * n
         slip = point.velocity(q, v, touching) - circle.velocity(q, v, touching)

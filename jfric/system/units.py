@@ -1,8 +1,9 @@
 """Numbers and quantities with units as text, converted to numbers in SI base units.
 
-One grammar for files, the command line and Python: numbers, units, ``+ - * /``, ``^`` or ``**``,
-brackets, ``pi`` and the functions of an :class:`jfric.Expression`. Signs between a number and its
-unit, or two units, may be left out; products and quotients are computed from left to right::
+The grammar is the same for files, the command line and Python: numbers, units, ``+ - * /``, ``^``
+or ``**``, brackets, ``pi`` and the functions of an :class:`jfric.Expression`. Signs between a
+number and its unit, or two units, may be left out; products and quotients are computed from left
+to right::
 
     5 kN/m    30 deg    1/3 kg*m^2    1/(4*pi^2)    0.2**2/12*kg*m^2    3 mm + 0.2 cm
 """
@@ -23,13 +24,13 @@ from jfric.numerics.compilation import compilation_folder
 from jfric.system.expression import LONGEST, WORDS, Expression
 
 _DIGITS = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-#: One number and perhaps a unit: read with all its decimals. All else is computed.
+#: One number, perhaps with a unit, is read with all its decimals. Everything else is computed.
 _QUANTITY = re.compile(rf"\s*([+-]?{_DIGITS})\s*([A-Za-zµμΩ°%].*|/\s*[A-Za-z].*)?\s*")
 _TOKEN = re.compile(
     rf"\s*(?:(?P<number>{_DIGITS})|(?P<name>[^\W\d]\w*|[°%])|(?P<sign>\*\*|[-+*/^()])|(?P<other>\S))"
 )
-#: What a unit may be made of: names, and after a power a number of at most two digits. Longer
-#: exponents, and powers of powers, may be computed for ever.
+#: A unit consists of names and, after a power, a number of at most two digits. Longer exponents,
+#: and powers of powers, could take forever to compute.
 _LONGEST_UNIT = 100
 _EXPONENT = r"[-+]?\d{1,2}(?:\.\d{1,4})?"
 _HIGHEST = 99
@@ -39,7 +40,7 @@ _UNIT = re.compile(
     rf"|(?:\^|\*\*)\s*(?:{_EXPONENT}|\(\s*{_EXPONENT}\s*(?:/\s*\d{{1,2}}\s*)?\))(?!\s*(?:\^|\*\*|\d))"
     rf"|[⁺⁻]?[{_SUPERSCRIPT}]{{1,2}}(?![{_SUPERSCRIPT}]))+"
 )
-#: Units that a message may propose for one that differs in capitals.
+#: Units that a message may propose for one with other capitals.
 _USUAL = (
     *("mm", "cm", "m", "km", "g", "kg", "t", "ms", "s", "min", "h", "N", "kN", "MN"),
     *("Pa", "kPa", "MPa", "GPa", "J", "kJ", "W", "Hz", "kHz", "rad", "deg", "rpm"),
@@ -54,7 +55,7 @@ class Dimension(NamedTuple):
     example: str
 
 
-#: Dimensions by name. Angles count as pure numbers, but are named apart for the messages.
+#: Dimensions by name. Angles count as pure numbers, but have their own names in messages.
 DIMENSIONS = {
     d.name: d
     for d in (
@@ -94,7 +95,7 @@ def _registry():
     import pint  # slow to import: only where a text with a unit occurs
 
     folder = compilation_folder()
-    # The tables name the files that they were read from, which another installation has not.
+    # The tables name the files that they were read from, which another installation lacks.
     home = hashlib.sha256(f"{pint.__version__} {pint.__file__}".encode()).hexdigest()[:12]
     return pint.UnitRegistry(cache_folder=folder and folder / f"units-{home}")
 
@@ -144,7 +145,7 @@ def dimensions_of(unit: str) -> Any:
 
 @functools.cache
 def named(what: Any) -> str:
-    """`` (a force)`` for a known dimension, else its formula."""
+    """Text `` (a force)`` for a known dimension, else one with its formula."""
     for dimension in DIMENSIONS.values():
         if dimensions_of(dimension.unit) == what:
             article = "an" if dimension.name[0] in "aei" else "a"
@@ -153,7 +154,7 @@ def named(what: Any) -> str:
 
 
 def expected(dimension: Dimension | None) -> str:
-    """``a stiffness such as '5 kN/m'``."""
+    """Text for messages, like ``a stiffness such as '5 kN/m'``."""
     if dimension is None:
         return "a number or a quantity such as '5 kN'"
     article = "an" if dimension.name[0] in "aei" else "a"
@@ -169,11 +170,11 @@ def unit_factor(unit: str, dimension: Dimension | None) -> Decimal:
 
 
 def _require(unit: str, dimensionality: Any, dimension: Dimension | None) -> None:
-    """Raise :class:`UnitError` for a unit, or a text that holds some, that measures another thing
-    than ``dimension``."""
+    """Raise :class:`UnitError` for a unit, or a text with units, whose dimensionality is not that
+    of ``dimension``."""
     if dimension is None:
         return
-    # Hz, rad/s and rpm are all 1/s for pint: a factor of 2 pi would be lost without a word.
+    # Hz, rad/s and rpm are all 1/s for pint: a factor of 2 pi would be lost silently.
     if dimension.name == "angular velocity" and re.search(r"hertz|Hz|cycle", unit):
         raise UnitError(f"found {unit!r} (a frequency), expected {expected(dimension)}")
     if dimension.name == "frequency" and re.search(r"rad|deg|rev|rpm|°|turn", unit):
@@ -183,7 +184,7 @@ def _require(unit: str, dimensionality: Any, dimension: Dimension | None) -> Non
 
 
 class _Read(NamedTuple):
-    """A text that was read: value in SI units, what holds the unit, and what that measures (None
+    """A text that was read: value in SI units, text with the unit, and dimensionality (None
     without a unit)."""
 
     value: float
@@ -223,7 +224,7 @@ def _read(text: str, dimension: Dimension | None = None) -> _Read:
 def _computed(text: str) -> _Read | None:
     """Result of ``text`` as arithmetic with numbers and units; None where it cannot be read.
 
-    Raises :class:`UnitError` where ``text`` can be read in two ways, adds unlike things, or
+    Raises :class:`UnitError` where ``text`` can be read in two ways, adds different dimensions, or
     applies a function other than ``sqrt`` to a quantity with a unit."""
     units: dict[str, tuple[Decimal, Any]] = {}
     written: list[str] = []
@@ -267,19 +268,19 @@ def _computed(text: str) -> _Read | None:
     return _Read(float(value), text.strip(), measures) if units else _Read(float(value))
 
 
-#: What a number without a unit measures, and what is not known.
+#: Dimensionality of a number without a unit, and one that is not known.
 BARE, UNKNOWN = "bare", None
 
 
 def is_known(what: Any) -> bool:
-    """Whether it is known what something measures."""
+    """Whether a dimensionality is known."""
     return what is not BARE and what is not UNKNOWN
 
 
 def measure_of(node: ast.expr, known: Sequence[Any], bare: Any = BARE) -> Any:
     """Dimensionality of an expression (:attr:`jfric.Expression.tree`), with the dimensionalities
-    ``known`` of its parameters and ``bare`` of numbers. Raises :class:`UnitError` where unlike
-    things are added, or a function other than ``sqrt`` takes a quantity with a unit."""
+    ``known`` of its parameters and ``bare`` of numbers. Raises :class:`UnitError` where different
+    dimensions are added, or a function other than ``sqrt`` takes a quantity with a unit."""
     match node:
         case ast.Name(id=name) if name.rpartition("_")[2].isdecimal():
             return known[int(name.rpartition("_")[2])]
@@ -315,7 +316,7 @@ def measure_of(node: ast.expr, known: Sequence[Any], bare: Any = BARE) -> Any:
 
 
 def _constant(node: ast.expr) -> float | None:
-    """The number that an exponent is, None where it has parameters."""
+    """Value of an exponent; None where it has parameters."""
     try:
         power = float(Expression(ast.unparse(node)).value({}))
     except ValueError:
@@ -334,7 +335,7 @@ def dimensionality(value: float | int | str) -> Any:
 
 
 def measured(value: float | int | str, allowed: tuple[str, ...]) -> str | None:
-    """Which of the ``allowed`` dimensions a field's value has, by its unit; None without a unit.
+    """Name of the ``allowed`` dimension of a field's value, by its unit; None without a unit.
 
     Raises :class:`UnitError` for a unit of another dimension.
     """

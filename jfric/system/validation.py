@@ -61,9 +61,9 @@ from jfric.system.planes import require_plane, require_planes, require_spin
 from jfric.system.position_factor import require_factor, require_position
 from jfric.system.reaction import require_opposing
 
-#: Where numbers may be lists beside fields that say so: sections, and parts of functions of time.
+#: Sections, and parts of functions of time, in which numbers may be lists.
 _WITH_LISTS, _LISTS = ("force_field", "matrices"), ("times", "values")
-#: Names with a meaning of their own where a degree of freedom may be named.
+#: Reserved words where a degree of freedom may be named.
 _RESERVED = ("ground", "dof", "between")
 _NAME = re.compile(r"[\w-]+")
 _PARAMETER = re.compile(r"[A-Za-z_]\w*")
@@ -72,7 +72,7 @@ _PARAMETER = re.compile(r"[A-Za-z_]\w*")
 def validate(problem: AbstractProblem) -> bool:
     """Raise :class:`ProblemError` for the first contradiction found in ``problem``.
 
-    Returns whether its numbers were looked at: those under tracing are not known.
+    Returns whether its numbers were checked: under tracing they are not known.
     """
     if not problem.dofs:
         raise ProblemError("dofs: found none, at least one degree of freedom is needed")
@@ -101,7 +101,7 @@ def validate(problem: AbstractProblem) -> bool:
 
 
 def _sections(problem: AbstractProblem) -> None:
-    """Elements stand in the sections of their classes."""
+    """Raise :class:`ProblemError` unless elements are in the sections of their classes."""
     for section, group in problem.elements.items():
         if section in SECTIONS:
             continue
@@ -120,7 +120,8 @@ def _sections(problem: AbstractProblem) -> None:
 
 
 def _names(problem: AbstractProblem) -> None:
-    """Names that paths, expressions and files can hold, each used once."""
+    """Raise :class:`ProblemError` for names that paths, expressions and files cannot hold, or that
+    are used twice."""
     groups = {"dofs": problem.dofs, **problem.elements}
     for section, group in groups.items():
         for name in group:
@@ -150,7 +151,7 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
         raise ProblemError(
             f"{where}: found {type(element).__name__}, expected {SECTIONS[section].__name__}"
         )
-    # Inertia, loads and nonlinear forces are not carried over to bases.
+    # Inertia, loads and nonlinear forces cannot act on bases.
     on_bases = not isinstance(element, (Mass, Load, AbstractForce))
     for field, direction in _directions(element).items():
         known = [*problem.dofs, *(problem.bases if on_bases and field != "reaction" else ())]
@@ -205,7 +206,7 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
     require_body(problem, section, name, element)
 
 
-#: Classes that fields hold, and what is taken for one.
+#: Classes that fields hold, and texts for the values that they accept.
 _HOLDS: dict[type, str] = {
     Direction: "a degree of freedom such as 'u', a pair of them such as ('u', 'w') or a mapping "
     "from names to coefficients",
@@ -215,7 +216,7 @@ _HOLDS: dict[type, str] = {
 
 
 def _fields(where: str, element) -> None:
-    """Refuse what is no number, direction, law or function of time in its place."""
+    """Refuse values that are no number, direction, law or function of time in its place."""
     for field in dataclasses.fields(element):
         value, converter = getattr(element, field.name), field.metadata.get("converter")
         if value is None and field.default is not dataclasses.MISSING:
@@ -249,7 +250,7 @@ def _joint(where: str, joint: Joint) -> None:
 
 
 def _one_of(where: str, element, *fields: str) -> None:
-    """A direction that is constant, a function whose derivative it is, or a plane."""
+    """Raise :class:`ProblemError` unless exactly one of ``fields`` is given."""
     given = [f for f in fields if getattr(element, f) is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none"
@@ -285,7 +286,7 @@ def _contact(where: str, contact: Contact) -> None:
 def _directions(element) -> dict[str, Direction]:
     """All directions of an element by the field that gives them."""
     known = about(type(element))
-    # Loads that friction grows with name elements.
+    # Loads that friction grows with name elements, not coordinates.
     found = {k: getattr(element, k) for k, field in known.items() if field.form != "elements"}
     plane = getattr(element, "plane", None)
     found |= {f"plane[{i}]": d for i, d in enumerate(plane if isinstance(plane, tuple) else (), 1)}
@@ -316,8 +317,8 @@ def _expressions(problem: AbstractProblem) -> None:
 
 
 def _of_own_laws(problem: AbstractProblem) -> tuple[str, ...]:
-    """How paths to the numbers of laws begin that this package does not ship: they may hold arrays,
-    such as the weights of a network."""
+    """Beginnings of paths to the numbers of laws from other packages, which may hold arrays, such
+    as the weights of a network."""
     laws = {where: getattr(e, "law", None) for where, e in problem.labelled().items()}
     return tuple(
         f"{where}.{field.name}."
@@ -328,7 +329,7 @@ def _of_own_laws(problem: AbstractProblem) -> tuple[str, ...]:
 
 
 def require_values(problem: AbstractProblem) -> None:
-    """Raise :class:`ProblemError` for a number of a resolved ``problem`` that no system has."""
+    """Raise :class:`ProblemError` for a number of a resolved ``problem`` that is not allowed."""
     with_arrays = _of_own_laws(problem)
     for path, value in parameters(problem).items():
         array = np.asarray(value)
@@ -360,7 +361,7 @@ def require_values(problem: AbstractProblem) -> None:
 
 
 def _own_sentences(where: str, element) -> None:
-    """Refuse numbers of which there is more to say than that they leave their bounds."""
+    """Refuse numbers with a message of their own, beyond that of their bounds."""
     require_body_values(where, element)
     if isinstance(element, Contact) and not 0.0 <= float(element.e) <= 1.0:
         raise ProblemError(f"{where}.e: found {float(element.e):g}, must lie between 0 and 1")
@@ -371,7 +372,7 @@ def _own_sentences(where: str, element) -> None:
 def _bounds(problem: AbstractProblem) -> None:
     """Refuse numbers outside the bounds that fields of elements and laws have."""
     for path, value in parameters(problem).items():
-        # Functions of time have a sentence of their own.
+        # Functions of time have a message of their own.
         array = np.asarray(value)
         if path.endswith((".N", ".limit")) or not array.size:
             continue

@@ -4,8 +4,8 @@ Kinetic energy ``T``, potential ``V`` and Rayleigh's dissipation function ``D`` 
 
     M(q, t) = d2T/dv2,    f(t, q, v) = dT/dq - (d2T/dv dq) v - d2T/dv dt - dV/dq - dD/dv
 
-and displacements ``g(t, q)`` of contacts their directions ``W = dg/dq``. What the structure of
-these functions shows to be constant joins constant matrices (:mod:`jfric.system.mechanics`).
+and displacements ``g(t, q)`` of contacts give their directions ``W = dg/dq``. Parts that are
+constant by the structure of these functions join constant matrices (:mod:`jfric.system.mechanics`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Energies(AbstractForce):
     dissipation: StateFunction | TextFunction | None
 
     def mass(self, t, q) -> Float[Array, "n n"]:
-        """``d2T/dv2``, which does not depend on velocities."""
+        """The mass matrix ``d2T/dv2``, which does not depend on velocities."""
         if self.kinetic is None:
             return jnp.zeros((q.shape[0],) * 2, q.dtype)
         momentum = jax.grad(self.kinetic, argnums=2)
@@ -43,7 +43,7 @@ class Energies(AbstractForce):
         return kinetic if self.potential is None else kinetic + self.potential(t, q)
 
     def force(self, axes, t, q, v):
-        """Generalised forces but for those that accelerations cause."""
+        """Generalised forces except for those that accelerations cause."""
         return sum(self.parts(t, q, v), jnp.zeros_like(q))
 
     def parts(self, t, q, v) -> list[Float[Array, " n"]]:
@@ -61,7 +61,7 @@ class Energies(AbstractForce):
         return found
 
     def has_constant_mass(self) -> bool:
-        """Whether the mass matrix depends on nothing, by structure."""
+        """Whether the mass matrix is constant, by structure."""
         return not depends(self._like(), lambda t, q, v: self.mass(t, q), 0, 1)
 
     def is_quadratic(self) -> bool:
@@ -85,21 +85,21 @@ class Varying(eqx.Module):
 
     #: Constant part of the mass matrix.
     M: Float[Array, "n n"]
-    #: Its inverse where it is all of it, of no use where energies add to it.
+    #: Inverse of ``M``, of no use where energies add to the mass matrix.
     M_inverse: Float[Array, "n n"]
     energies: tuple[Energies, ...]
-    #: Displacements, then velocities of none, and the row of each among tangents, then normals.
+    #: Displacements; rows of these, then of ``rates``, among tangents, then normals.
     displacements: Together | None
     rows: tuple[int, ...] = eqx.field(static=True)
-    #: What to name in messages.
+    #: Names for messages.
     labels: tuple[str, ...] = eqx.field(static=True)
     rates: tuple[Rate, ...] = ()
     joints: Joints | None = None
     #: Gaps of polygons, among the displacements.
     polygons: tuple[PolygonGap, ...] = ()
-    #: Their rows among tangents, then normals.
+    #: Rows of these gaps among tangents, then normals.
     polygon_rows: tuple[int, ...] = eqx.field(static=True, default=())
-    #: Whether there are joints alone, whose directions and rates never change.
+    #: Whether only joints vary, and their directions and rates are constant.
     straight: bool = eqx.field(static=True, default=False)
 
     def mass(self, t, q) -> Float[Array, "n n"]:
@@ -108,12 +108,12 @@ class Varying(eqx.Module):
 
     @property
     def displaced(self) -> tuple[int, ...]:
-        """Rows that have a displacement."""
+        """Rows with a displacement."""
         return self.rows[: len(self.displacements or ())]
 
     @property
     def rolling(self) -> tuple[int, ...]:
-        """Rows that have none."""
+        """Rows with a velocity only."""
         return self.rows[len(self.displacements or ()) :]
 
     def velocities(self, t, q, v) -> Float[Array, " r"]:

@@ -1,4 +1,4 @@
-"""Velocities of a user's choice, as data: what each moves."""
+"""Velocities that a user defines, as data: the degrees of freedom that each moves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jfric.system.fields import Scalar, holds, optional, written
 
 
 def _as_moves(value) -> Any:
-    """Names with what moves them, which can be compared; numbers as texts."""
+    """Names with functions as pairs, which can be compared; numbers become texts."""
     if not isinstance(value, Mapping):
         return value
     return tuple(
@@ -20,24 +20,25 @@ def _as_moves(value) -> Any:
 
 
 class Velocity(eqx.Module):
-    """A velocity ``u`` of the user's choice: ``dq/dt = S(t, q) u`` with all of them.
+    """A velocity ``u`` that the user defines: ``dq/dt = S(t, q) u`` with all such velocities.
 
     ``moves``: rates of degrees of freedom for ``u = 1``, a column of ``S``: each a number, a text
     in degrees of freedom, ``t`` and shared parameters (``"cos(theta)"``), or a JAX function ``(t,
     q, parameters)`` that returns one number. ``kind``: ``"translation"`` for a velocity in m/s,
-    ``"rotation"`` in rad/s. ``v`` [m/s or rad/s]: at the start; where one has it, the others start
-    with zero, and degrees of freedom that they move with what follows.
+    ``"rotation"`` in rad/s. ``v`` [m/s or rad/s]: value at the start. If one velocity has it, the
+    others that move the same degrees of freedom start with zero, and the rates of these degrees of
+    freedom follow.
 
-    Texts call it ``v.NAME`` wherever they may name velocities (``dissipation``, ``sliding``, the
-    ``constraint`` of a joint, events), and so do results. Degrees of freedom that none moves keep
-    their own rates. Where there are as many velocities as degrees of freedom that they move
-    together, they are another description of the same motion (a body in its own frame); where there
-    are fewer, they leave it no other one (a blade, a wheel that does not slip), by reactions
-    ``reaction.velocity.DOF`` without power::
+    Texts name it ``v.NAME`` wherever they may name velocities (``dissipation``, ``sliding``, the
+    ``constraint`` of a joint, events), and so do results. Degrees of freedom that no velocity moves
+    keep their own rates. As many velocities as degrees of freedom that they move together are
+    another description of the same motion (a body in its own frame). Fewer velocities constrain
+    the motion (a blade, a wheel that does not slip), by reactions ``reaction.velocity.DOF`` without
+    power::
 
         S^T M S du/dt = S^T (f - M dS/dt u)
 
-    A blade that runs on, and turns by what it carries ahead of it (Chaplygin's sleigh)::
+    A blade that moves on, and turns by the mass that it carries ahead of it (Chaplygin's sleigh)::
 
         >>> sleigh = jfric.Problem(
         ...     {"x": "translation", "y": "translation", "theta": "rotation"},

@@ -1,4 +1,4 @@
-"""Whether velocities of the user's choice move something, and each something of its own."""
+"""Checks that velocities that the user defines move something, and are independent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jfric.system.start import started
 from jfric.system.state_function import ChosenVelocities, chosen_velocities
 from jfric.system.state_function_checks import require_state_function
 
-#: Part of the largest singular value, of columns of length one, that counts as none.
+#: Part of the largest singular value, of columns of length one, that counts as zero.
 DEPENDENT = 1e-9
 #: Units of an entry, by the kinds of the degree of freedom and of the velocity.
 _UNITS = {
@@ -28,8 +28,8 @@ _UNITS = {
 
 
 def require_velocities(problem: AbstractProblem, known: Mapping[str, Any] | None = None) -> None:
-    """Raise :class:`ProblemError` for velocities that move nothing, or more than there is.
-    ``known``: dimensions of shared parameters that have one."""
+    """Raise :class:`ProblemError` for velocities that move nothing that exists, or are more than
+    the degrees of freedom. ``known``: dimensions of shared parameters that have one."""
     for name, element in problem.section("velocity").items():
         where = element_label("velocity", name)
         if name in problem.dofs:
@@ -57,8 +57,8 @@ def require_velocities(problem: AbstractProblem, known: Mapping[str, Any] | None
 
 
 def require_kinetic(problem: AbstractProblem, where: str, element: Lagrangian) -> None:
-    """Raise :class:`ProblemError` for a kinetic energy in velocities that are fewer than what they
-    move: what they hold plays no part in it, but in the motion."""
+    """Raise :class:`ProblemError` for a kinetic energy in velocities that are fewer than the
+    degrees of freedom they move: it lacks the held motion, on which the equations depend."""
     if not isinstance(element.kinetic, str):
         return
     named = set(read_formula(element.kinetic).names.values())
@@ -73,8 +73,8 @@ def require_kinetic(problem: AbstractProblem, where: str, element: Lagrangian) -
 
 
 def require_independent(problem: AbstractProblem) -> None:
-    """Raise :class:`ProblemError` for velocities that are the same at the start, or do not move
-    anything there. All numbers are known."""
+    """Raise :class:`ProblemError` for velocities that are not independent at the start, or move
+    nothing there. All numbers are known."""
     if not problem.section("velocity"):
         return
     problem = started(problem)

@@ -1,8 +1,8 @@
 """The rules of one contact: every decision about it, written once for all solvers.
 
-Element-wise: on numbers (one contact) and on arrays (one element for each contact) alike, and free
-of any solver's data. What is known of a contact when a program is made may be given as Python bools
-(:class:`Kind`); it then leaves no trace in the compiled code.
+The functions work element by element, on numbers (one contact) and on arrays (one element for each
+contact), without any solver's data. Facts that are known at compile time may be given as Python
+bools (:class:`Kind`); they leave no trace in the compiled code.
 
 Signs: the sliding velocity ``gamma`` is positive in ``SLIP_POS``, where friction is
 ``-mu N``; a gap is positive when open; normal forces are positive when they push.

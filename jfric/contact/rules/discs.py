@@ -1,14 +1,14 @@
 """Rules of a disc that slips and spins: friction force and torque depend on both together.
 
 Every point of the disc rubs with Coulomb's law under an even pressure. With the slip ``v`` (2,) of
-its centre, its spin ``w`` and ``s = R w``, friction dissipates ``mu N d(|v|, |s|)``, ``d`` the mean
-of ``|v + w x r|`` over the disc, and what acts is its derivative::
+its centre, its spin ``w`` and ``s = R w``, friction dissipates ``mu N d(|v|, |s|)``, where ``d`` is
+the mean of ``|v + w x r|`` over the disc, and friction is the derivative of that::
 
     sliding    (lambda_T, torque / R) = -mu N (phi v, psi s)
     stick      (lambda_T, torque / R) within the points that these reach
 
-Here velocities and frictions have three components, ``(v, s)`` and ``(lambda_T, torque / R)``: what
-each does of work is their product. Source: Z. Farkas, G. Bartels, T. Unger, D. E. Wolf, Frictional
+Here velocities and frictions have three components, ``(v, s)`` and ``(lambda_T, torque / R)``;
+their product is the power. Source: Z. Farkas, G. Bartels, T. Unger, D. E. Wolf, Frictional
 coupling between sliding and spinning motion, Phys. Rev. Lett. 90 (2003), 248302.
 """
 
@@ -26,18 +26,18 @@ from jfric.numerics.linear_algebra import inverse, matmul, matvec
 
 #: Rounds of Newton's method for the normal of the limit surface; they converge in a few.
 NORMAL = 6
-#: The same for the friction that holds best, and parts of a step that each tries.
+#: Rounds for the friction that holds best, and the parts of a step that each round tries.
 HOLDING, PARTS = 20, (1.0, 0.5, 0.25, 0.0625)
-#: What is added to accelerations that no friction causes, relative to all.
+#: Added to the diagonal of ``D``, relative to its trace, for directions that friction cannot move.
 REGULAR = 1e-13
 _FORCE, _TORQUE = 4.0 / (3.0 * np.pi), 4.0 / (9.0 * np.pi)
-#: Where as much slips as spins: the force over the torque by the radius.
+#: Force over ``torque / R`` where slip and spin are equal.
 _EVEN = 3.0
 
 
 class Mixture(NamedTuple):
-    """How much slip and spin there is: their squares, whether there is more slip, the smaller
-    square over the larger, and what follows."""
+    """Proportion of slip and spin: whether slip is larger, the larger square, the smaller square
+    over the larger (``m``), ``1 - m``, and elliptic integrals of these."""
 
     slips: Array
     large: Float[Array, ""]
@@ -47,7 +47,7 @@ class Mixture(NamedTuple):
 
 
 def _mixture(slip, spin) -> Mixture:
-    """From the squares of slip and spin; at rest of no meaning, without undefined numbers."""
+    """Mixture from the squares of slip and spin; at rest finite, but without meaning."""
     slips = slip >= spin
     large, small = jnp.where(slips, slip, spin), jnp.where(slips, spin, slip)
     large = jnp.where(large > 0, large, 1.0)
@@ -56,24 +56,24 @@ def _mixture(slip, spin) -> Mixture:
 
 
 def _force(m, complement, x: Elliptic):
-    """``phi`` times the larger speed; also the force where all slips, over ``mu N``."""
+    """Product of ``phi`` and the larger speed; in pure slip the force over ``mu N``."""
     del m
     return _FORCE * (2.0 * x.B + complement * x.D)
 
 
 def _torque_slipping(m, complement, x: Elliptic):
-    """``psi`` times the larger speed where there is more slip."""
+    """Product of ``psi`` and the larger speed where there is more slip."""
     del m, complement
     return _TORQUE * (x.C + 3.0 * x.B - x.D)
 
 
 def _torque_spinning(m, complement, x: Elliptic):
-    """``psi`` times the larger speed where there is more spin."""
+    """Product of ``psi`` and the larger speed where there is more spin."""
     return _TORQUE * ((3.0 - m) * x.B + complement * (3.0 - 2.0 * m) * x.D)
 
 
 def disc_friction(gamma: Float[Array, " 3"]) -> Float[Array, " 3"]:
-    """``(phi v, psi s)`` of the velocity ``(v, s)``; zero at rest::
+    """Friction ``(phi v, psi s)`` for the velocity ``(v, s)``; zero at rest::
 
     >>> [round(float(x), 6) for x in disc_friction(jnp.array([0.0, 0.0, -2.0]))]
     [0.0, 0.0, -0.666667]
@@ -90,10 +90,10 @@ def disc_friction(gamma: Float[Array, " 3"]) -> Float[Array, " 3"]:
 
 
 class Gauge(NamedTuple):
-    """Where the limit surface is met on the way through a friction, with ``mu N = 1``.
+    """Point of the limit surface on the ray through a friction, with ``mu N = 1``.
 
-    ``size``: the friction over that; ``normal`` (3,): of the surface there, outwards, of length
-    one.
+    ``size``: the friction over that point; ``normal`` (3,): outward unit normal of the surface
+    there.
     """
 
     size: Float[Array, ""]
@@ -101,9 +101,9 @@ class Gauge(NamedTuple):
 
 
 def disc_gauge(friction: Float[Array, " 3"]) -> Gauge:
-    """``max(x . n / d(n))`` over all ``n``, for the friction ``x``; zero of nothing. Twice
-    differentiable in the size. It needs the slip over the spin of the normal, or the opposite, by
-    Newton's method::
+    """Gauge of a friction ``x``: ``max(x . n / d(n))`` over all ``n``; zero without friction. The
+    size is twice differentiable. Newton's method finds the ratio of slip and spin (the smaller over
+    the larger) of the normal::
 
         >>> float(disc_gauge(jnp.array([0.0, 0.6, 0.0])).size).__round__(9)
         0.6
@@ -116,7 +116,7 @@ def disc_gauge(friction: Float[Array, " 3"]) -> Gauge:
     ratio = small / large
 
     def missed(part, ratio):
-        """For the smaller over the larger velocity, ``part`` times as much as those of forces."""
+        """Defect and slope where velocities have ``part`` times the ratio of the frictions."""
         m = jnp.minimum(part * part * ratio, 1.0)
         of = m, 1.0 - m, elliptic(m, 1.0 - m)
         x = of[2]
@@ -159,13 +159,13 @@ class Held(NamedTuple):
 
 
 def disc_holding(D: Float[Array, "3 3"], free: Float[Array, " 3"], limit, inside: float) -> Held:
-    """Friction that leaves least acceleration.
+    """Friction of a disc that leaves the least acceleration.
 
-    ``D``: accelerations of sliding by unit frictions, ``free`` that without friction, ``limit``:
-    ``mu N``; friction holds up to ``1 - inside`` of it. Where it cannot, ``x = -limit (phi v,
-    psi s)`` with ``(v, s)`` in the direction ``n`` of what is left, ``free + D x = kappa n``: by
-    Newton's method for ``n`` and ``kappa``, from the normal of the limit surface on the way through
-    the friction that would hold.
+    ``D``: accelerations of sliding by unit frictions, ``free``: that without friction, ``limit``:
+    ``mu N``; friction holds up to ``1 - inside`` of it. Where it cannot hold, ``x = -limit (phi v,
+    psi s)`` with ``(v, s)`` in the direction ``n`` of the acceleration that is left, ``free + D x =
+    kappa n``. Newton's method finds ``n`` and ``kappa``. It starts from the direction of ``free``
+    or the normal of the limit surface at the friction that would hold, whichever is better.
     """
     D, free, limit = jax.lax.stop_gradient((0.5 * (D + D.T), free, limit))
     eye = jnp.eye(3, dtype=D.dtype)

@@ -16,8 +16,8 @@ from jfric.contact.rules.kind import Flag, inverse, slides
 from jfric.numerics.tolerances import tolerances
 from jfric.results.modes import Mode
 
-#: Rounding errors of an acceleration beside those of the force at its limit, of which it is the
-#: excess: other terms, other masses.
+#: Rounding errors of an acceleration, in those of the force at its limit whose excess causes it:
+#: both have different terms and masses.
 FROM_REST = 10.0
 
 
@@ -36,7 +36,7 @@ class GuardSign(NamedTuple):
 def guard_sign(
     leading: Iterable, zero: Iterable, *, known: Any = 0, of_force: Flag = False
 ) -> GuardSign:
-    """The first coefficient that does not vanish decides (:func:`guard_order`,
+    """Sign of a guard by the first coefficient that does not vanish (:func:`guard_order`,
     :func:`sign_of_order`); a guard without one holds."""
     leading = list(leading)
     order = guard_order(leading, zero, known=known, of_force=of_force)
@@ -57,9 +57,9 @@ def guard_order(
     """How many leading coefficients of a guard vanish.
 
     ``leading``: coefficients ``c_0, c_1, ...``; ``zero``: magnitudes up to which each counts as
-    zero. The first ``known`` are zero by construction, whatever rounding left there; of forces
-    (``of_force``), which may jump, only if they are not far beyond rounding. A limit of a force
-    that is only touched goes on by its next coefficient.
+    zero. The first ``known`` are zero by construction, whatever rounding left there; for forces
+    (``of_force``), which may jump, only if they are not far beyond rounding. Where the limit of a
+    force is only touched, the next coefficient decides.
     """
     leading, zero = list(leading), list(zero)
     order = jnp.zeros(jnp.shape(leading[0]), jnp.int32)
@@ -84,15 +84,15 @@ def guard_order(
 def zero_acceleration(zero, mode, known) -> Any:
     """Magnitude up to which the acceleration of sliding (``zero`` by its own terms) counts as zero.
 
-    Larger where sliding begins from rest: stick ended where its force came within rounding of the
-    limit, and what was zero to one must not be too much for the other, or neither mode is taken.
+    It is larger where sliding begins from rest. Stick ends where its force is within rounding of
+    the limit; if slip then found more than rounding, neither mode would be taken.
     """
     return zero * jnp.where(slides(mode) & (known == 1), FROM_REST, 1.0)
 
 
 def touches_limit(value, following, k: int, resolution) -> Bool[Array, "*k"]:
     """Whether a limit ``value s^k + following s^(k+1)`` of a force falls, but turns before it is
-    further below zero than can be resolved. It is touched, and holds right after that.
+    further below zero than can be resolved. Such a limit is only touched, and holds afterwards.
 
     The turn is at ``s = -k value / ((k+1) following)``.
     """
@@ -102,14 +102,14 @@ def touches_limit(value, following, k: int, resolution) -> Bool[Array, "*k"]:
 
 
 def may_stay_at_zero(sign: GuardSign, bounced: Flag) -> Bool[Array, "*k"]:
-    """Whether a guard that is zero at an instant may go on without being told from zero: it is
-    touched, or rises and falls by less than can be resolved. Not so the gap of a contact that has
-    just ``bounced``, which its velocity opens: the next impact comes, however soon."""
+    """Whether a guard that is zero at an instant may stay indistinguishable from zero: it is
+    touched, or rises and falls by less than can be resolved. The gap of a contact that has just
+    ``bounced`` may not: its velocity opens it, and the next impact comes, however soon."""
     return sign.null | (sign.order >= jnp.where(bounced, 2, 1))
 
 
 def turns_at_zero(slope, curvature, resolution, value=None) -> Bool[Array, "*k"]:
-    """Whether a guard that comes to zero turns there, as far as can be resolved: it grazes.
+    """Whether a guard that comes to zero turns there, as far as can be resolved (it grazes).
 
     Its extreme value ``value - slope^2 / (2 curvature)`` is within ``resolution`` of zero: a double
     root. ``value``: None at a zero of the guard.
@@ -121,22 +121,21 @@ def turns_at_zero(slope, curvature, resolution, value=None) -> Bool[Array, "*k"]
 
 
 def arrives_unseen(sign: GuardSign, known) -> Bool[Array, "*k"]:
-    """Whether a guard that falls below zero is found to be zero although no event has made it zero:
-    it touches zero, reaches it at a break of a load, or a load sets the body in motion from
-    rest."""
+    """Whether a guard that falls below zero is zero although no event has found that: it touches
+    zero, reaches it at a break of a load, or a load sets the body in motion from rest."""
     return sign.violated & (sign.order >= 1) & (known == 0)
 
 
 def comes_to_rest(mode, first: GuardSign, known) -> Bool[Array, "*k"]:
-    """Whether a sliding velocity is found to be zero although no event has made it zero. The
-    contact is at rest, and what follows is decided from there, as where an event found it: other
-    events happened at this instant, or a function of time broke."""
+    """Whether a sliding velocity is zero although no event has found that: other events happened at
+    this instant, or a function of time broke. The contact is at rest, and its next mode is decided
+    from there, as after an event."""
     return slides(mode) & (first.order >= 1) & (known == 0)
 
 
 def is_tie(mode, first: GuardSign, second: GuardSign) -> Bool[Array, "*k"]:
     """Whether a sticking contact carries exactly its limit, for a time or at this instant only:
-    stick and sliding are both possible. A contact that bears nothing at an instant has both its
-    limits there, and no friction to slide with."""
+    stick and sliding are both possible. A contact without a normal force at an instant is at both
+    limits, has no friction to slide with, and is no tie."""
     reached = (first.order >= 1) != (second.order >= 1)
     return (mode == Mode.STICK) & (first.null | second.null | reached)

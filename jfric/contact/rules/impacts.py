@@ -1,4 +1,4 @@
-"""Rules for impacts of one contact: who hits, restitution, accumulation, mode and energy after."""
+"""Rules for impacts of one contact: whether it hits, restitution, accumulation, mode and energy."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from jfric.results.modes import Mode
 
 
 def restitution(after, before, e):
-    """Velocity that Newton's law keeps from becoming negative: ``gamma_N+ + e gamma_N-``, zero
+    """Velocity that Newton's law keeps from becoming negative, ``gamma_N+ + e gamma_N-``; zero
     where there is an impulse."""
     return after + e * before
 
 
 def slides_through(sliding, approach) -> Bool[Array, "*k"]:
-    """Whether a contact slides too fast for an impact to end it. Its velocity would only blur those
-    that decide."""
+    """Whether a contact slides too fast for an impact to end it. Its velocity would only add
+    rounding errors to those that decide."""
     return sliding > FAST * approach
 
 
 def time_of_bounces(approach, pull, e) -> Float[Array, "*k"]:
-    """How long a sequence of impacts lasts that begins with the velocity ``approach``.
+    """Duration of a sequence of impacts that begins with the velocity ``approach``.
 
     Flights of ``2 e v / a``, then ``e`` times that, ...: ``2 e v / a / (1 - e)`` under the
     acceleration ``pull``. Infinite where it does not end.
@@ -40,8 +40,8 @@ def time_of_bounces(approach, pull, e) -> Float[Array, "*k"]:
 class Hit(NamedTuple):
     """A contact at an impact.
 
-    ``accumulates``: this is the end of a sequence, which takes the time ``rest`` more. ``e``: the
-    restitution that holds.
+    ``accumulates``: the impact ends a sequence, which would take the time ``rest`` more. ``e``: the
+    restitution that applies.
     """
 
     hits: Bool[Array, "*k"]
@@ -50,18 +50,18 @@ class Hit(NamedTuple):
     rest: Float[Array, "*k"]
 
     def due(self, t) -> Float[Array, "*k"]:
-        """When the sequence that ends here would have ended; minus infinity where there is none."""
+        """Time at which the sequence that is cut off here would end; minus infinity for none."""
         later = t + jnp.where(self.accumulates, self.rest, 0.0)
         return jnp.where(self.accumulates, later, -jnp.inf)
 
 
 def drowns(approach, pull, e, gap, resolution) -> Bool[Array, "*k"]:
-    """Whether a sequence of impacts is lost where gaps up to ``resolution`` count as zero.
+    """Whether a sequence of impacts is lost because gaps up to ``resolution`` count as zero.
 
-    An impact is found where it happens up to the rounding of the coordinates, or late, at a ``gap``
-    beyond that, where something else happened in the flight and the gap counted as zero then. A
-    body that falls ``d`` further gains ``2 a d`` of ``v^2``; rebounds up to
-    ``v^2 = 2 a d / (1 - e^2)`` may get back what they lose, and go on without end.
+    An impact is found at its place up to the rounding of the coordinates. It is found late, at a
+    larger ``gap``, where something else happened in the flight while the gap counted as zero. A
+    body that falls ``d`` further gains ``2 a d`` of ``v^2``, so rebounds up to
+    ``v^2 = 2 a d / (1 - e^2)`` may regain what they lose, and continue without end.
     """
     rounding = tolerances(jnp.result_type(approach)).late * resolution
     further = jnp.where(jnp.abs(gap) > rounding, resolution, rounding)
@@ -71,9 +71,9 @@ def drowns(approach, pull, e, gap, resolution) -> Bool[Array, "*k"]:
 def hit(mode, touching, approach, small, *, pull, e, negligible, gap, resolution) -> Hit:
     """Whether a contact that is ``touching`` hits, and with which restitution.
 
-    Approach velocities up to ``small`` are none. Where a sequence lasts no longer than
-    ``negligible``, or :func:`drowns`, the contact closes at once. A contact that is closed does not
-    rebound.
+    Approach velocities up to ``small`` count as zero. Where a sequence lasts no longer than
+    ``negligible``, or :func:`drowns`, the contact closes at once. A contact that is already closed
+    does not rebound.
     """
     hits = touching & (approach > small)
     rest = time_of_bounces(approach, pull, e)
@@ -84,20 +84,20 @@ def hit(mode, touching, approach, small, *, pull, e, negligible, gap, resolution
 
 
 def is_loose(mode, unpressed) -> Bool[Array, "*k"]:
-    """Whether a contact that touches would take part in an impact otherwise, or not at all, if its
-    gap were ever so small: nothing presses it (``unpressed``: its normal force is zero)."""
+    """Whether a touching contact would act differently in an impact, or not at all, with the
+    smallest gap: nothing presses it (``unpressed``: its normal force is zero)."""
     return (mode == Mode.OPEN) | unpressed
 
 
 def is_unannounced(hits, mode, known) -> Bool[Array, "*k"]:
-    """Whether a contact hits whose gap no event has found to be zero: at the start, say. ``known``:
-    zeros of its gap that are known."""
+    """Whether a contact hits although no event has found the zero of its gap, as at the start.
+    ``known``: number of known zeros of its gap."""
     return hits & (mode == Mode.OPEN) & (known == 0)
 
 
 def moment_of_touch(gap, rate, acceleration):
-    """Time from an instant at which the ``gap`` is zero to that of the touch: zero, with the
-    derivatives that it has where the gap is not quite closed and closes at this ``rate``."""
+    """Time from an instant at which the ``gap`` is zero to the touch. The value is zero; the
+    derivatives are those of a gap that is not quite closed and closes at this ``rate``."""
     gap = gap - jax.lax.stop_gradient(gap)
     first = -gap / rate
     return first - 0.5 * acceleration * first * first / rate
@@ -116,7 +116,7 @@ def ends_chatter(velocity, scale, since, passed) -> Bool[Array, "*k"]:
 
 
 class AfterImpact(NamedTuple):
-    """The mode after an impact, and whether it is closed although it moves a little."""
+    """Mode after an impact, and whether the contact counts as closed although it moves a little."""
 
     mode: Int[Array, "*k"]
     chatters: Bool[Array, "*k"]
@@ -154,16 +154,17 @@ def mode_after_impact(
 def element_after_impact(mode, before, after, small, ends: Any = False) -> Int[Array, "*k"]:
     """Mode of friction with a given normal force, which takes no part in an impact.
 
-    It goes on as it was unless the jump set it in motion.
+    The mode stays unless the impact changes the sliding velocity.
     """
     moved = jnp.where(ends, Mode.STICK, closed_mode(False, after, small))
     return jnp.where(jnp.abs(after - before) <= small, mode, moved).astype(jnp.int32)
 
 
 def known_after_impact(mode, following, touching, known) -> tuple[Any, Any]:
-    """Known zeros of the two guards: the gap of a contact that leaves is zero, its rate is not.
+    """Numbers of known zeros of the two guards: a contact that leaves has zero gap, but no zero
+    rate.
 
-    ``known``: of the second guard, which a contact that stays in its mode keeps.
+    ``known``: number for the second guard, which a contact that stays in its mode keeps.
     """
     leaves = (touching & (following == Mode.OPEN)).astype(jnp.int32)
     return leaves, jnp.where(following == mode, known, 0).astype(jnp.int32)
@@ -171,21 +172,21 @@ def known_after_impact(mode, following, touching, known) -> tuple[Any, Any]:
 
 def impulse_energy(impulse, before, after):
     """Energy that an impulse adds to the motion of a contact with the relative velocities
-    ``before`` and ``after``, the work on moving partners left out."""
+    ``before`` and ``after``, without the work on moving partners."""
     return 0.5 * impulse * (before + after)
 
 
 def energy_gain(energy, scale):
-    """``energy`` that impulses add, zero up to rounding: what they lose is no gain either.
+    """Energy that impulses add; zero up to rounding, and where they take energy.
 
-    ``scale``: energies that it is made of.
+    ``scale``: magnitude of the terms of ``energy``.
     """
     return jnp.where(energy <= tolerances(jnp.result_type(energy)).energy * scale, 0.0, energy)
 
 
 def is_unique(pivot) -> Bool[Array, "*k"]:
-    """Whether a pivot of the active contacts leaves one motion: a redundant set (pivot zero) mostly
-    has unique velocities, a negative pivot has not."""
+    """Whether the motion is unique for a smallest ``pivot`` of the active contacts. A redundant set
+    (pivot zero) mostly has unique velocities; one with a negative pivot has not."""
     return pivot >= -tolerances(jnp.result_type(pivot)).pivot
 
 
@@ -195,7 +196,7 @@ def hits_in_step(before, impulse) -> Bool[Array, "*k"]:
 
 
 def rests_after_step(before, after, e) -> Bool[Array, "*k"]:
-    """Whether the rebound of a time step is none: the forces take it back within the step.
+    """Whether the forces cancel the rebound of a time step within the step.
 
     ``before``, ``after``: gap rates at the ends of the step without contacts.
     """

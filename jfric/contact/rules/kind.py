@@ -10,8 +10,8 @@ from jaxtyping import Array, Bool
 
 from jfric.results.modes import Mode
 
-#: A fact of one contact: known when the program is made (a Python bool, which leaves no trace in
-#: the compiled code), or one for each of several contacts.
+#: A fact about one contact that is known at compile time (a Python bool, which leaves no trace in
+#: the compiled code), or one element for each of several contacts.
 Flag: TypeAlias = bool | np.ndarray | Bool[Array, "*k"]
 
 
@@ -30,14 +30,14 @@ class Kind(NamedTuple):
 
 
 def chosen(flag: Flag, one, other):
-    """``one`` where ``flag``, else the ``other``."""
+    """The value ``one`` where ``flag``, else the ``other``."""
     if isinstance(flag, bool):
         return one if flag else other
     return jnp.where(flag, one, other)
 
 
 def inverse(flag: Flag) -> Flag:
-    """``not flag``."""
+    """Logical ``not`` of a flag."""
     return not flag if isinstance(flag, bool) else ~flag
 
 

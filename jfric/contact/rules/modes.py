@@ -1,4 +1,4 @@
-"""Rules for the mode of one contact: what follows, what is then known, what to try first."""
+"""Rules for the mode of one contact: the next mode, its known zeros, and the mode to try first."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from jfric.results.modes import Mode
 
 
 def closed_mode(frictionless: Flag, gamma, small) -> Int[Array, "*k"]:
-    """Mode of a closed contact from its sliding velocity ``gamma``: stick where that is zero,
-    which is up to ``small``."""
+    """Mode of a closed contact from its sliding velocity ``gamma``: stick where that is zero
+    (at most ``small``)."""
     mode = jnp.where(jnp.abs(gamma) <= small, Mode.STICK, slip(gamma > 0))
     return chosen(frictionless, jnp.full_like(mode, Mode.SLIP_POS), mode).astype(jnp.int32)
 
 
 def projected_mode(friction, upper, lower) -> Int[Array, "*k"]:
-    """Mode of a contact whose friction was to be ``friction``: sliding where that is beyond one of
-    the limits ``-upper <= lambda_T <= lower``."""
+    """Mode of a contact with the trial value ``friction``: sliding where that is beyond one of the
+    limits ``-upper <= lambda_T <= lower``."""
     below = jnp.where(friction > lower, Mode.SLIP_NEG, Mode.STICK)
     return jnp.where(friction < -upper, Mode.SLIP_POS, below)
 
 
 def sliding_in_mode(mode, gamma) -> Float[Array, "*k"]:
-    """Sliding velocity of a contact in its mode: zero where it sticks, whatever rounding left of
-    ``gamma``."""
+    """Sliding velocity of a contact in its mode: zero where it sticks, whatever rounding errors
+    ``gamma`` has."""
     return jnp.where(mode == Mode.STICK, 0.0, gamma)
 
 
@@ -37,7 +37,7 @@ class NextMode(NamedTuple):
     """Result of :func:`next_mode`: the mode to which violated guards lead.
 
     ``hits``: the contact closes with an approach velocity. ``touching``: its gap is zero.
-    ``pressed``: the contact is pushed together and only other contacts can help.
+    ``pressed``: the bodies would penetrate here, and only other contacts can prevent that.
     """
 
     mode: Int[Array, "*k"]
@@ -47,8 +47,8 @@ class NextMode(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """Relative motion that a redundant contact has against its mode, by sign: sliding in stick, and
-    a gap in contact (0: none)."""
+    """Relative motion of a redundant contact that contradicts its mode, by sign (0: none): sliding
+    in stick, and opening in contact."""
 
     tangent: Int[Array, "*k"]
     normal: Int[Array, "*k"]
@@ -66,14 +66,14 @@ def next_mode(
     """The mode that the signs of the two guards lead to.
 
     The guards are the two limits in stick (of unlimited contacts: friction and normal force), the
-    sliding velocity and the normal force in slip, and the gap. ``closed``: the mode that a
-    contact closes in, see :func:`closed_mode`.
+    sliding velocity and the normal force in slip, and the gap. ``closed``: the mode in which a
+    contact closes, see :func:`closed_mode`.
     """
     stick = mode == Mode.STICK
     over, below = first.violated, second.violated
     pulls = below
     if kind.unlimited is not False:
-        # Without limits any friction at all is too much, to either side.
+        # Where limits are zero, any friction at all is too much, to either side.
         pulls = jnp.where(stick & inverse(kind.unlimited), over & below, below)
         below = jnp.where(stick & kind.unlimited, ~over & ~first.null, below)
     elif kind.unilateral is not False:
@@ -83,7 +83,7 @@ def next_mode(
     from_stick = jnp.where(over, Mode.SLIP_POS, jnp.where(below, Mode.SLIP_NEG, mode))
     following = jnp.where(stick, from_stick, jnp.where(over, reverse, mode))
     if drift is not None:
-        # What cannot stick together with others slides as they carry it.
+        # A contact that cannot stick together with others slides as these carry it.
         carried = slip(drift.tangent > 0)
         following = jnp.where(stick & (drift.tangent != 0), carried, following)
     no = jnp.zeros(jnp.shape(mode), bool)
@@ -102,11 +102,11 @@ def next_mode(
 
 
 def known_zeros(mode, following, known, at_rest) -> tuple[Int[Array, "*k"], Int[Array, "*k"]]:
-    """How many leading coefficients of the two guards are zero in the mode ``following``.
+    """Numbers of leading coefficients of the two guards that are zero in the mode ``following``.
 
-    The sliding velocity starts from zero after stick, whichever direction is tried; the gap and its
-    rate after contact. Guards of a mode that stays keep what is ``known``. ``at_rest``: whether the
-    sliding velocity just reached zero.
+    The sliding velocity starts from zero after stick, whichever direction is tried; so do the gap
+    and its rate after contact. Guards of a mode that stays keep their ``known`` zeros. ``at_rest``:
+    whether the sliding velocity just reached zero.
     """
     changed = following != mode
     rested = (mode == Mode.STICK) | at_rest | (slides(mode) & (known[0] >= 1))
@@ -120,9 +120,9 @@ def known_zeros(mode, following, known, at_rest) -> tuple[Int[Array, "*k"], Int[
 class Trial(NamedTuple):
     """Forces of a contact at an event, in the mode that ends.
 
-    ``acceleration``: of sliding; ``compliance``: how much of it a unit of friction causes, other
-    reactions following, and ``alone``, without them. ``static_positive``, ``static_negative``:
-    static coefficients.
+    ``acceleration``: of sliding; ``compliance``: its change by a unit of friction while other
+    reactions follow; ``alone``: its change while they do not. ``static_positive``,
+    ``static_negative``: static coefficients.
     """
 
     friction: Any
@@ -139,12 +139,12 @@ def predicted_mode(
 ) -> Int[Array, "*k"]:
     """The mode to try first after a guard reached zero.
 
-    It saves passes; it decides only where static limits leave several motions: what sticks goes on
-    to do so. A contact whose sliding velocity reached zero sticks, or slides back if the friction
-    that would hold it (the others unchanged) is beyond its limit, or can do nothing against them.
-    ``stays``: what is known now does not tell what follows, because the guard is only touched, a
-    function of time breaks at this instant, or several contacts change together: what sticks or
-    stops sticks, and is judged by the derivatives after it.
+    The proposal saves passes. It decides only where static limits allow several motions: a contact
+    that sticks then continues to do so. A contact whose sliding velocity reached zero sticks, or
+    slides back if the friction that would hold it (the others unchanged) is beyond its limit, or
+    has no effect. ``stays``: the present state does not determine the next mode, because the guard
+    is only touched, a function of time breaks at this instant, or several contacts change together.
+    A contact that sticks or stops then sticks, and its later derivatives decide.
     """
     gives = trial.compliance > tolerances(jnp.result_type(trial.alone)).pivot * trial.alone
     needed = trial.acceleration / jnp.where(gives, trial.compliance, 1.0)
@@ -163,8 +163,8 @@ def predicted_mode(
 
 
 def has_jumped(velocity, small) -> Bool[Array, "*k"]:
-    """Whether a relative velocity that should be zero is beyond rounding; ``small`` counts as zero
-    elsewhere."""
+    """Whether a relative velocity that should be zero is beyond rounding. ``small``: velocities
+    that count as zero elsewhere."""
     limits = tolerances(jnp.result_type(small))
     return jnp.abs(velocity) > limits.jump / limits.zero * small
 
@@ -172,10 +172,10 @@ def has_jumped(velocity, small) -> Bool[Array, "*k"]:
 def released(kind: Kind, mode, known, gamma, jumped, opened: Any = False) -> tuple[Any, Any]:
     """Mode after the velocity of a belt or base jumped, and known zeros of its first guard.
 
-    A body cannot follow at once. What sticks slides, with the sliding velocity ``gamma``, where its
-    tangential velocity ``jumped``; so does what carried its limit without sliding. What is closed
-    opens with zero gap where its normal one did (``opened``), and hits or separates by its
-    velocity.
+    A body cannot follow at once. A sticking contact whose tangential velocity ``jumped`` slides
+    with the sliding velocity ``gamma``; so does one that was at its limit without sliding. A closed
+    contact whose normal velocity jumped (``opened``) opens with zero gap, and its velocity decides
+    whether it hits or separates.
     """
     if kind.frictionless is not True:
         moves = (mode != Mode.OPEN) & jumped & inverse(kind.frictionless)
@@ -189,14 +189,14 @@ def released(kind: Kind, mode, known, gamma, jumped, opened: Any = False) -> tup
 
 
 def starts_open(gap, gap_zero, gap_rate: Any = 0.0, small: Any = 0.0) -> Bool[Array, "*k"]:
-    """Whether a contact starts open: it has a gap, or moves across it."""
+    """Whether a contact starts open: it has a gap, or its gap changes."""
     return (gap > gap_zero) | (jnp.abs(gap_rate) > small)
 
 
 def reported_mode(
     frictionless: Flag, mode, null: Any = False, in_plane: Any = False
 ) -> Int[Array, "*k"]:
-    """A mode as users see it; ``in_plane``: whether sliding has two directions.
+    """Mode that results report; ``in_plane``: whether sliding has two directions.
 
     A contact that slides with a velocity of zero (``null``), held by others at the edge of its
     cone, sticks. A frictionless one is closed.
@@ -210,6 +210,7 @@ def reported_mode(
 def holds_next(
     holds: Bool[Array, " nt"], reverses: Bool[Array, " nt"], released: Bool[Array, " nt"]
 ) -> Bool[Array, " nt"]:
-    """Contacts with static limits in the next trial of a step of finite length: what would reverse
-    within it is held first; what slid in spite of that, ``released``, is never held again."""
+    """Contacts that static limits hold in the next trial of a step of finite length. A contact that
+    would reverse within the step is held first; one that slid nevertheless (``released``) is never
+    held again."""
     return (holds | reverses) & ~released

@@ -18,14 +18,14 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.numerics.linear_algebra import inverse, matvec
 
-#: Newton steps; those of one pin converge from one side. The last two give derivatives, each those
-#: of twice the order.
+#: Newton steps (for one pin they converge from one side), and those after them that carry
+#: derivatives; each of these doubles the order of the derivatives.
 NEWTON = 8
 DIFFERENTIATED = 2
 
 
 def pin_limits(reaction: Float[Array, "k 2"], radius: Float[Array, " k"]) -> Float[Array, " k"]:
-    """``r |R|``."""
+    """Limits ``r |R|`` of the torques without their coefficients [N m]."""
     squared = jnp.sum(reaction * reaction, axis=-1)
     loaded = squared > 0
     return radius * jnp.where(loaded, jnp.sqrt(jnp.where(loaded, squared, 1.0)), 0.0)
@@ -37,7 +37,7 @@ def sliding_limits(
     ratio: Float[Array, " k"],
     radius: Float[Array, " k"],
 ) -> Float[Array, " k"]:
-    """``L`` of the module's equation, by Newton's method; NaN where that does not converge."""
+    """Solution ``L`` of the module's equation by Newton's method; NaN if that does not converge."""
     response, one = by_torque * ratio, jnp.eye(radius.shape[0], dtype=free.dtype)
 
     def right(L):
@@ -65,6 +65,6 @@ def limits_are_unique(
     """Whether the module's equation has one solution, whatever ``free`` is."""
     A = jnp.sqrt(jnp.sum((by_torque * ratio) ** 2, axis=1)) * radius[:, None]
     one = jnp.ones_like(radius)
-    # Of I - A with A >= 0 the inverse is not negative just where the spectral radius is below one.
+    # For A >= 0 the inverse of I - A is nonnegative exactly if the spectral radius is below one.
     x = matvec(inverse(jnp.eye(len(radius), dtype=A.dtype) - A), one)
     return jnp.all(x > 0)

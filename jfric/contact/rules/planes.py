@@ -1,13 +1,13 @@
 """Rules of friction in a plane: its limits, sliding friction, how sliding starts and stops.
 
-Limits are an :class:`Ellipse`, or those of a :class:`Disc` that spins, too; each knows the same
-rules. For one plane: forces and velocities have two components, the last axis. Limits form an
-ellipse with the half axes ``mu N``, ``mu`` (2,); with ``E = diag(mu)``::
+Limits are an :class:`Ellipse`, or those of a :class:`Disc`, which also spins; both have the same
+methods. In a plane, forces and velocities have two components (the last axis), and the limits form
+an ellipse with the half axes ``mu N``, ``mu`` (2,); with ``E = diag(mu)``::
 
     stick    |E^-1 lambda_T| <= N,    sliding    lambda_T = -N E^2 gamma_T / |E gamma_T|
 
-All is written with the ratio of the two coefficients, so that both may be zero. Of a disc there are
-three components, see :mod:`jfric.contact.rules.discs`.
+The code uses the ratio of the two coefficients, so that both may be zero. A disc has three
+components, see :mod:`jfric.contact.rules.discs`.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from jfric.results.modes import Mode
 
 #: Newton steps for the friction that holds best; they converge from one side, in a few steps.
 NEWTON = 12
-#: Friction this much inside its limit sticks, relative to the limit. No less than what stick, whose
-#: margin is a difference of squares of larger forces, cannot tell from its limit: else neither mode
-#: would be taken.
+#: Friction sticks if it is this far inside its limit, relative to the limit. The margin of stick is
+#: a difference of squares of larger forces; with a value below its errors neither mode would be
+#: taken.
 INSIDE = 1e-6
 
 
 def ratio_of(mu: Float[Array, " 2"]) -> Float[Array, ""]:
-    """``mu_2 / mu_1``; 1 where both are the same, zero as well."""
+    """Ratio ``mu_2 / mu_1``; 1 where both are equal, also where both are zero."""
     same = mu[0] == mu[1]
     return jnp.where(same, 1.0, mu[1] / jnp.where(same | (mu[0] == 0.0), 1.0, mu[0]))
 
 
 def cone_margin(mu: Float[Array, " 2"], normal, friction) -> Float[Array, ""]:
-    """``(mu_1 N)^2 - |lambda_T|^2``, for an ellipse ``mu_1 mu_2`` times ``N^2 - |E^-1
+    """Margin ``(mu_1 N)^2 - |lambda_T|^2``, for an ellipse ``mu_1 mu_2`` times ``N^2 - |E^-1
     lambda_T|^2``: positive while stick lasts."""
     r = ratio_of(mu)
     limit = mu[0] * mu[1] * normal * normal
@@ -61,7 +61,7 @@ def speed_of(gamma: Float[Array, " 2"]) -> Float[Array, ""]:
 
 
 def kinetic_ratio(mu: Float[Array, " 2"], gamma) -> Float[Array, " 2"]:
-    """``-lambda_T / N`` of sliding with the velocity ``gamma``; zero at rest."""
+    """Ratio ``-lambda_T / N`` of sliding with the velocity ``gamma``; zero at rest."""
     r = ratio_of(mu)
     weights = jnp.stack([jnp.ones_like(r), r])
     weighted = weights * gamma
@@ -80,19 +80,19 @@ class Onset(NamedTuple):
 def holding_friction(
     D: Float[Array, "2 2"], free, mu: Float[Array, " 2"], normal
 ) -> Float[Array, " 2"]:
-    """The friction (2,) at rest within its limits that leaves least sliding acceleration.
+    """Friction (2,) at rest within its limits that leaves the least sliding acceleration.
 
     ``D`` (2, 2): accelerations of sliding by unit frictions, ``free`` (2,) that without friction.
-    It minimises ``lambda^T D lambda / 2 + free^T lambda`` within the ellipse; on its edge ``(D +
-    kappa E^-2) lambda = -free``, ``kappa >= 0`` by Newton's method on ``1/R - 1/|lambda|``. Source:
-    A. R. Conn, N. I. M. Gould, P. L. Toint, Trust-region methods (2000), section 7.3.
+    The friction minimises ``lambda^T D lambda / 2 + free^T lambda`` within the ellipse. On its edge
+    ``(D + kappa E^-2) lambda = -free``; Newton's method on ``1/R - 1/|lambda|`` finds ``kappa >=
+    0``. Source: A. R. Conn, N. I. M. Gould, P. L. Toint, Trust-region methods (2000), section 7.3.
     """
     return _holding(D, free, mu, normal)[0]
 
 
 def _holding(D, free, mu, normal):
-    """Friction of :func:`holding_friction`; friction in coordinates that make a circle of the
-    ellipse, or the opposite of the push where friction has no limit but zero; whether it holds."""
+    """Friction of :func:`holding_friction`; friction in coordinates in which the ellipse is a
+    circle, or the opposite of the push where the limit is zero; and whether friction holds."""
     r = ratio_of(mu)
     stretch, radius = jnp.stack([jnp.ones_like(r), r]), mu[0] * normal
     D, b = D * stretch[:, None] * stretch[None, :], free * stretch
@@ -100,8 +100,8 @@ def _holding(D, free, mu, normal):
     mean, half = 0.5 * (D[0, 0] + D[1, 1]), 0.5 * (D[0, 0] - D[1, 1])
     spread = jnp.sqrt(half * half + D[0, 1] * D[0, 1])
     determinant = D[0, 0] * D[1, 1] - D[0, 1] * D[0, 1]
-    # Other contacts, or joints, may hold one of the directions: what seems to move there are
-    # rounding errors, and along the other one each response is as good.
+    # Other contacts, or joints, may hold one of the directions. Motions there are rounding errors,
+    # so the response along the other direction may stand for both.
     held = determinant <= ROUNDINGS * jnp.finfo(D.dtype).eps * (mean + spread) ** 2
     way = jnp.where(half >= 0, D[0], D[1])
     part = jnp.sum(way * b) / jnp.where(jnp.any(way != 0), jnp.sum(way * way), 1.0)
@@ -126,7 +126,7 @@ def _holding(D, free, mu, normal):
         more = squared * (length - safe) / safe / jnp.where(slope > 0, slope, 1.0)
         return jnp.where(slope > 0, jnp.maximum(kappa + more, 0.0), kappa)
 
-    # Written out it would take most of the compile time of those who call it often.
+    # A loop: written out, the steps would take most of the compile time of programs that call this.
     kappa = jnp.maximum(size / safe - (mean + spread), 0.0)
     kappa = jax.lax.fori_loop(0, NEWTON, improved, kappa)
     x = -solved(kappa, b)
@@ -137,8 +137,10 @@ def _holding(D, free, mu, normal):
 
 
 def onset(D, free, mu, normal) -> Onset:
-    """How sliding starts from rest: along the normal of the ellipse at the friction that holds
-    best. Arguments as in :func:`holding_friction`."""
+    """Start of sliding from rest, along the normal of the ellipse at the friction that holds best.
+
+    Arguments as in :func:`holding_friction`.
+    """
     r = ratio_of(mu)
     _, x, holds = _holding(D, free, mu, normal)
     direction = -x / jnp.stack([jnp.ones_like(r), r])
@@ -153,73 +155,73 @@ class Ellipse(NamedTuple):
 
     @property
     def lengths(self) -> Float[Array, " 2"]:
-        """Factors that make velocities of all components, which may be angular, linear: ones."""
+        """Factors that turn all components of a velocity into linear ones: ones."""
         return jnp.ones_like(self.mu)
 
     def limit(self, normal) -> Float[Array, ""]:
-        """:meth:`margin` without friction."""
+        """The :meth:`margin` without friction."""
         return self.mu[0] * self.mu[1] * normal * normal
 
     def margin(self, normal, friction) -> Float[Array, ""]:
-        """Positive while stick lasts."""
+        """Margin of friction to its limit; positive while stick lasts."""
         return cone_margin(self.mu, normal, friction)
 
     def size(self, normal, friction, times) -> Float[Array, " l"]:
-        """Magnitudes of its Taylor coefficients, see :func:`cone_size`."""
+        """Magnitudes of the margin's Taylor coefficients, see :func:`cone_size`."""
         return cone_size(self.mu, normal, friction, times)
 
     def kinetic(self, gamma) -> Float[Array, " 2"]:
-        """``-lambda_T / N`` of sliding."""
+        """Ratio ``-lambda_T / N`` of sliding."""
         return kinetic_ratio(self.mu, gamma)
 
     def holding(self, D, free, normal) -> Float[Array, " 2"]:
-        """The friction at rest that leaves least acceleration, see :func:`holding_friction`."""
+        """Friction at rest that leaves the least acceleration, see :func:`holding_friction`."""
         return holding_friction(D, free, self.mu, normal)
 
     def onset(self, D, free, normal) -> Onset:
-        """How sliding starts from rest."""
+        """Direction in which sliding starts from rest, and whether friction holds."""
         return onset(D, free, self.mu, normal)
 
 
 class Disc(NamedTuple):
-    """Limits of the friction force and torque of a disc of this ``radius``: two components of slip,
-    and the spin."""
+    """Limits of the friction force and torque of a disc with this ``radius`` [m], for two
+    components of slip and the spin."""
 
     mu: Float[Array, ""]
     radius: Float[Array, ""]
 
     @property
     def lengths(self) -> Float[Array, " 3"]:
-        """Factors that make velocities of all components linear: the radius for the spin."""
+        """Factors that turn all components of a velocity into linear ones: the radius for spin."""
         one = jnp.ones_like(self.mu)
         return jnp.stack([one, one, self.radius])
 
     def limit(self, normal) -> Float[Array, ""]:
-        """:meth:`margin` without friction."""
+        """The :meth:`margin` without friction."""
         return self.mu * self.mu * normal * normal
 
     def margin(self, normal, friction) -> Float[Array, ""]:
-        """Positive while stick lasts."""
+        """Margin of friction to its limit; positive while stick lasts."""
         size = disc_gauge(friction / self.lengths).size
         return self.limit(normal) - size * size
 
     def size(self, normal, friction, times) -> Float[Array, " l"]:
-        """Magnitudes of its Taylor coefficients, from those (l,) and (l, 3): the limit surface
-        holds all ``|lambda_T| + 3/2 |torque| / R <= mu N``."""
+        """Magnitudes of the margin's Taylor coefficients, from those (l,) and (l, 3): the limit
+        surface contains all ``|lambda_T| + 3/2 |torque| / R <= mu N``."""
         friction = friction / self.lengths * jnp.asarray((1.0, 1.0, 1.5), friction.dtype)
         all_of_it = jnp.sum(friction, axis=1)
         return self.mu * self.mu * times(normal, normal) + times(all_of_it, all_of_it)
 
     def kinetic(self, gamma) -> Float[Array, " 3"]:
-        """``-lambda_T / N`` of sliding."""
+        """Ratio ``-lambda_T / N`` of sliding."""
         return self.mu * self.lengths * disc_friction(gamma * self.lengths)
 
     def holding(self, D, free, normal) -> Float[Array, " 3"]:
-        """The friction at rest that leaves least acceleration."""
+        """Friction at rest that leaves the least acceleration."""
         return self.lengths * self._held(D, free, normal).friction
 
     def onset(self, D, free, normal) -> Onset:
-        """How sliding starts from rest."""
+        """Direction in which sliding starts from rest, and whether friction holds."""
         found = self._held(D, free, normal)
         return Onset(found.direction / self.lengths, found.holds)
 
@@ -229,9 +231,9 @@ class Disc(NamedTuple):
 
 
 def time_to_stop(gamma, rate) -> Float[Array, ""]:
-    """Time after which the sliding velocity ``gamma`` (c,) vanishes, if it goes on falling as it
-    does with the acceleration ``rate`` (c,), all components of one unit; infinite where it grows.
-    Its derivatives are those of the end of sliding."""
+    """Time after which the sliding velocity ``gamma`` (c,) vanishes if it continues to change at
+    ``rate`` (c,), all components in one unit; infinite where it grows. The derivatives are those of
+    the end of sliding."""
     still, rate = jax.lax.stop_gradient((gamma, rate))
     squared, falls = jnp.sum(gamma * still), -jnp.sum(still * rate)
     stops = (falls > 0) & (squared > 0)
@@ -239,7 +241,7 @@ def time_to_stop(gamma, rate) -> Float[Array, ""]:
 
 
 def plane_mode(modes):
-    """The mode of all directions of a plane (c,) from those found for each: it slides where one
-    does, unless the first is open."""
+    """The mode of all directions of a plane (c,) from those found for each: the plane slides where
+    one direction does, unless the first is open."""
     closed = jnp.where(jnp.all(modes == Mode.STICK), Mode.STICK, Mode.SLIP_POS)
     return jnp.where(modes[0] == Mode.OPEN, Mode.OPEN, closed)
