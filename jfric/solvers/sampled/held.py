@@ -14,7 +14,7 @@ from jfric.system.problem import Problem
 
 
 class Held(AbstractFunction):
-    """``f(t) = value + slope (t - start)``: the input ``name`` from one sample to the next."""
+    """Input ``name`` from one sample to the next: ``f(t) = value + slope (t - start)``."""
 
     name: str = eqx.field(static=True)
     value: Scalar = 0.0
@@ -29,7 +29,8 @@ class Held(AbstractFunction):
 
 
 def with_held(problem: Problem, slots: Mapping[str, tuple[str, str, str]]) -> Problem:
-    """``problem`` with a :class:`Held` at each of ``slots``: section, name and field by path."""
+    """Copy of ``problem`` with a :class:`Held` at each of ``slots``: section, name and field by
+    path."""
 
     def where(p):
         return [getattr(p.elements[s][n], f) for s, n, f in slots.values()]
@@ -41,7 +42,8 @@ def with_held(problem: Problem, slots: Mapping[str, tuple[str, str, str]]) -> Pr
 
 
 def hold(tree, pieces: Mapping[str, Held]):
-    """``tree`` with every :class:`Held` replaced by the one of its name in ``pieces``."""
+    """Copy of ``tree`` in which the :class:`Held` of the same name in ``pieces`` replaces each
+    one."""
     return jax.tree.map(
         lambda x: pieces[x.name] if isinstance(x, Held) else x,
         tree,
