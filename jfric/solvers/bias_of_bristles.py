@@ -82,8 +82,7 @@ def bristle_bias(
     *,
     points: int = POINTS,
 ) -> BristleBias:
-    """Distance of the motion with LuGre elements of each stiffness ``sigma0`` from the motion with
-    the set-valued laws in their limit.
+    """Distances of motions with LuGre elements of stiffness ``sigma0`` from the set-valued motion.
 
     ``problem`` is simulated with each of the stiffnesses, and with the set-valued laws that its
     LuGre elements tend to as the stiffness grows. Such a law is :class:`jfric.Stribeck` with

@@ -25,8 +25,7 @@ SLOTS = 64
 
 
 class AbstractFixedStep(AbstractSolver):
-    """A user's own solver with the fixed step ``dt`` [s], which defines only the physics of one
-    step.
+    """A user's own solver with the fixed step ``dt`` [s]: only the physics of one step.
 
     Time, outputs, the end of a run, batches and derivatives are provided. Outputs inside a step lie
     on the cubic through positions and velocities at both of its ends, velocities on a straight

@@ -47,8 +47,7 @@ class StepInfo(NamedTuple):
 
 
 class Local(NamedTuple):
-    """Accelerations, reactions and modes at one state: the values of outputs in addition to the
-    motion.
+    """Accelerations, reactions and modes at one state, for outputs in addition to the motion.
 
     ``a`` (n,) [m/s^2, rad/s^2]; ``lambda_t`` (nt,), ``lambda_n`` (nu,) [N]: friction forces of all
     contacts, normal forces of the unilateral ones; ``mode`` (nt,): :class:`jfric.Mode`.
