@@ -113,7 +113,7 @@ def _either(single: Callable, batched: Callable, leaves: list, rates: list, size
 
 def _with_slopes(form: Callable, moving: list[int], held: int) -> Callable:
     """Function that gives the results of ``form`` with ``held`` rates, then its derivatives along
-    further rates of the inputs with the numbers ``moving``."""
+    further rates of the inputs ``moving``."""
 
     def both(leaves, rates):
         given, directions = [*leaves, *rates[:held]], rates[held:]

@@ -159,7 +159,7 @@ def collocated_change(
     pull, J = pull.reshape(-1), _missed_by(h, by_q, by_v)
     inverted = inverse(J)
     da = inverted @ pull
-    # Components that are small compared with the others have errors of the size of these.
+    # Small components have errors of the size of the largest ones.
     da = da + inverted @ (pull - J @ da)
     return _whole(dq, dv, h, da.reshape(-1, n))
 
@@ -187,8 +187,7 @@ def _slopes(acceleration: Callable, h, position, velocity) -> tuple[Array, Array
 
 
 def _missed_by(h, by_q, by_v) -> Float[Array, "kn kn"]:
-    """Derivatives of the residuals of accelerations at the nodes with respect to the
-    accelerations."""
+    """Derivatives of the residuals at the nodes with respect to the accelerations there."""
     _, A, B = _nodes(by_q.dtype)
     k, n, _ = by_q.shape
     J = h * h * by_q[:, :, None, :] * B[:, None, :, None]

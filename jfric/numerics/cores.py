@@ -15,8 +15,7 @@ from jax.sharding import AxisType, Mesh, PartitionSpec
 from jfric.errors import ProblemError
 from jfric.numerics.limits import DEVICES, require_count
 
-#: Number of trajectories above which idle cores deserve a warning: they cost seconds, not
-#: fractions.
+#: Number of trajectories above which idle cores deserve a warning: they cost seconds.
 MANY = 4096
 
 Shared = TypeVar("Shared", bound=Callable)

@@ -78,8 +78,7 @@ def _solve(A: Float[Array, "k k"], b: Float[Array, " k"]) -> Float[Array, " k"]:
 def evaluate(
     x: Float[Array, " k"], y: Float[Array, " k"], slopes: Float[Array, " k"], at: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """Value of the curve at ``at``, with straight lines before the first knot and beyond the
-    last."""
+    """Value of the curve at ``at``; straight before the first knot and beyond the last."""
     # Branches, not limits: at the knots of the ends derivatives are those of the curve.
     before, beyond = at < x[0], at > x[-1]
     inside = jnp.where(before, x[0], jnp.where(beyond, x[-1], at))
@@ -99,8 +98,7 @@ def evaluate(
 
 
 def least(x, y, slopes) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Place of the minimum of the curve between its first and last knot (k,), and its value
-    there."""
+    """Place of the minimum of the curve between its first and last knot, and its value."""
     h, rise = jnp.diff(x), jnp.diff(y)
     d0, d1 = slopes[:-1] * h, slopes[1:] * h
     # y = y_0 + d0 u + square u^2 + cube u^3

@@ -81,8 +81,7 @@ def _factor(largest):
 
 
 def _reduce(A):
-    """Reduced matrix, operations and pivots, ``(R, G, pivot)``, with ``R = G A``: unit columns at
-    the pivots."""
+    """Reduced form ``(R, G, pivot)`` of ``A``, with ``R = G A``: unit columns at the pivots."""
     rows, columns = A.shape
     largest = jnp.max(jnp.abs(A), initial=0.0)
 

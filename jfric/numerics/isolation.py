@@ -155,8 +155,7 @@ def isolate(
 
     def located():
         root = _newton(chosen, power, guess, newton)
-        # Includes the value of the guard itself, which would otherwise be recomputed in each of its
-        # uses.
+        # Includes the value of the guard itself, which each use would otherwise recompute.
         return root, evaluate(jnp.concatenate([coefficients, chosen[:, None]], axis=1), root)
 
     end = jnp.sum(coefficients, axis=0), jnp.sum(chosen)[None]

@@ -165,8 +165,7 @@ class Kept:
             except NotImplementedError:
                 pass
             except ValueError as error:
-                # For some libraries JAX does not guarantee that another version calls them in the
-                # same way.
+                # For some libraries JAX does not guarantee equal calls by another version.
                 if "no compatibility guarantees" not in str(error):
                     raise
         return flat, _Program(traced, results[-1], tuple(remarks))
@@ -186,9 +185,9 @@ def forget_programs() -> None:
     gc.collect()
 
 
-# What a program depends on.
+# Dependencies of a program.
 
-#: Settings of JAX that change what is traced.
+#: Settings of JAX that change the traced program.
 SETTINGS = (
     "enable_x64",
     "default_device",

@@ -25,8 +25,7 @@ MASKED = 16
 
 
 class LemkeResult(NamedTuple):
-    """Solution ``z`` (m,), which variables are basic, whether ``z0`` left the basis, number of
-    pivots."""
+    """Solution ``z`` (m,), mask of basic variables, whether ``z0`` left the basis, pivots made."""
 
     z: Float[Array, " m"]
     basic: Bool[Array, " m"]
@@ -35,7 +34,7 @@ class LemkeResult(NamedTuple):
 
 
 class _Tableau(NamedTuple):
-    """Equations ``basic = constant[:, 0] + table @ nonbasic``; the second constant is the
+    """Table of ``basic = constant[:, 0] + table @ nonbasic``; the second constant is a
     perturbation.
 
     ``both``: the table, then the two constants. ``largest``: largest magnitude in the table.
@@ -95,8 +94,7 @@ def _by_label(rows, values, m: int):
 
 
 def _generic(m: int) -> np.ndarray:
-    """Positive numbers without simple relations: fractional parts of multiples of the golden
-    ratio."""
+    """Positive numbers without simple relations, by multiples of the golden ratio."""
     return 0.5 + np.modf(0.6180339887498949 * np.arange(1, m + 1))[0]
 
 
@@ -111,8 +109,8 @@ def _largest(both: Float[Array, "m k"]):
 
 
 def _taken(x: Float[Array, "m n"], chosen: Bool[Array, " k"], axis: int) -> Float[Array, " l"]:
-    """Chosen row or column of ``x``, zeros if none is chosen. Large tables are indexed by its
-    place, which a batch would have to gather."""
+    """Chosen row or column of ``x``, zeros if none is chosen; by a mask in small tables, as an
+    index would need a gather in a batch."""
     if x.shape[0] <= MASKED:
         return jnp.sum(jnp.where(jnp.expand_dims(chosen, 1 - axis), x, 0.0), axis=axis)
     found = jax.lax.dynamic_index_in_dim(x, jnp.argmax(chosen), axis, keepdims=False)

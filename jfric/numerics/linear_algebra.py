@@ -17,11 +17,11 @@ from jaxtyping import Array, Bool, Float
 #: Products of matrix and vector with up to this many entries are sums that the compiler fuses with
 #: the surrounding operations; larger ones call the library.
 FUSED_ENTRIES = 150
-#: Largest number of terms in each sum of a product of two matrices that is computed as such a sum.
+#: Largest number of terms in the fused sums of a product of two matrices.
 FUSED_TERMS = 10
 #: Matrices up to this size are inverted by unrolled elimination.
 UNROLLED_INVERSE = 5
-#: Corresponding size where each round searches for its row.
+#: Size up to which elimination is unrolled where each round searches for its row.
 SEARCHED = 2
 #: Pivot beyond which a row that should come first does come first.
 FIRST = 1e-3
@@ -116,7 +116,7 @@ def null_space(
 def least_norm(
     x: Float[Array, "m k"], N: Float[Array, "m m"], dependent: Bool[Array, " m"]
 ) -> Float[Array, "m k"]:
-    """``x`` without its part in the ``dependent`` columns of ``N``; the other columns of ``N`` are
+    """``x`` without its part in the ``dependent`` columns of ``N``, whose other columns are
     zero."""
     gram = N.T @ N + jnp.diag(jnp.where(dependent, 0.0, 1.0).astype(N.dtype))
     inner = eliminate(gram, 0.0, active=dependent).inverse
@@ -187,8 +187,7 @@ def _exchange_jvp(threshold, primals, tangents):
 
 
 class SingularValues(NamedTuple):
-    """Factors of the decomposition ``a = u @ diag(values) @ vt``; the values are in no particular
-    order.
+    """Factors of ``a = u @ diag(values) @ vt``; the values are in no particular order.
 
     Columns of ``u`` that belong to a value of zero may be zero.
     """
@@ -256,7 +255,7 @@ def singular_values(a: Float[Array, "m m"]) -> SingularValues:
 def determinant_sign(a: Float[Array, "m m"]) -> Float[Array, ""]:
     """Sign of the determinant: 1, -1, or 0; by elimination with the largest pivot of each column.
 
-    LAPACK is not called up to the size of :func:`singular_values`, for the same reason.
+    Small matrices need no call of LAPACK, as in :func:`singular_values`.
     """
     m = a.shape[0]
     if m > ROTATED:

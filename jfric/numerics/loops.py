@@ -129,8 +129,7 @@ def run_passes(
 def _run_lowered(
     body, active, state, buffers, given, constants: Constants, scalar_buffers: bool, kernels: bool
 ):
-    """Run the loop of :func:`run_passes` in scalars; for kernels short buffers are decomposed,
-    too."""
+    """Loop of :func:`run_passes` in scalars; for kernels short buffers are decomposed, too."""
     leaves, structure = jax.tree.flatten(buffers)
     short = [kernels and (scalar_buffers or x.size <= SHORT) for x in leaves]
 
@@ -266,7 +265,7 @@ def skipped(needed, compute: Callable, otherwise):
 
 def either(needed, compute: Callable, otherwise: Callable):
     """Result of ``compute()`` if any trajectory of the batch needs it, else of ``otherwise()``,
-    which is as good for the other trajectories, and costs less."""
+    which is as good for the others, and costs less."""
     return jax.lax.cond(eqxi.unvmap_any(needed), compute, otherwise)
 
 

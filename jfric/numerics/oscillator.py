@@ -37,16 +37,15 @@ NEWTON = 4
 
 
 class Oscillator(NamedTuple):
-    """Equation ``u'' = F - K u - C u'`` for the velocity: ``F`` enters by the acceleration at the
-    start."""
+    """Equation ``u'' = F - K u - C u'`` of the velocity; the initial acceleration contains
+    ``F``."""
 
     K: Float[Array, ""]
     C: Float[Array, ""]
 
 
 class _Propagator(NamedTuple):
-    """Integral of ``exp(B s)`` over a time, ``p + r B``: motion after it is a linear
-    combination."""
+    """Integral ``p + r B`` of ``exp(B s)`` over a time; motion after it is a combination."""
 
     p: Float[Array, "*g"]
     r: Float[Array, "*g"]

@@ -80,8 +80,7 @@ def horner_with_slope(coefficients: Float[Array, "p ..."] | Sequence, s):
 def combine(
     coefficients: Float[Array, "p k"], rows: Float[Array, "g k"] | None
 ) -> Float[Array, "p g"]:
-    """Polynomials that are linear combinations of others; with ``rows`` None the others
-    themselves."""
+    """Linear combinations of polynomials; with ``rows`` None the polynomials themselves."""
     return coefficients if rows is None else matmul(coefficients, rows.T)
 
 

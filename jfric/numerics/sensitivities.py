@@ -80,8 +80,7 @@ def with_sensitivities(function: Callable, *arguments: Any, plain: Callable | No
 
 
 def without_derivatives(function: Callable, *arguments: Any) -> Any:
-    """Result of ``function(*arguments)``; raises :class:`jfric.ProblemError` where a derivative is
-    needed."""
+    """Result of ``function(*arguments)``; raises :class:`jfric.ProblemError` for a derivative."""
 
     def refuse(*_):
         raise ProblemError(

@@ -30,7 +30,7 @@ class Tolerances(NamedTuple):
     chatter_time: float
     chatter_velocity: float
     #: Gaps beyond this fraction of the value that counts as zero are no rounding errors of an
-    #: impact that was detected in time.
+    #: impact that was located where it happened.
     late: float
 
 
@@ -39,8 +39,7 @@ SINGLE = Tolerances(2e-5, 100.0, 2e-3, 1e-4, 1e-5, 1e-4, 1e-4, 1e-3, 5e-2)
 
 #: Rounding errors of a sum of some dozen terms, in units of the machine epsilon.
 ROUNDINGS = 64
-#: A contact that slides faster than this multiple of the fastest approach does not end in an
-#: impact.
+#: Sliding faster than this multiple of the fastest approach does not end in an impact.
 FAST = 1e4
 
 

@@ -86,7 +86,7 @@ class AbstractSolver(eqx.Module):
     name: ClassVar[str] = ""
     #: Type of the states from which a run can start.
     state_type: ClassVar[type[AbstractState]] = MotionState
-    #: Whether its programs consist of many small kernels, which another setting compiles best.
+    #: Whether its programs consist of many small kernels, which other compiler options suit.
     compile_quickly: ClassVar[bool] = False
     #: Whether a pass moves along a :class:`jfric.results.pieces.Piece`: dense output, extrema and
     #: integrals are then the solver's own, and sweeps give each trajectory a budget of passes.
@@ -149,15 +149,13 @@ class AbstractSolver(eqx.Module):
         )
 
     def restart(self, prepared: Any, start: Any) -> Any:
-        """State in which a run begins that continues an earlier one from its final state
-        ``start``."""
+        """Initial state of a run that continues an earlier one from its final state ``start``."""
         del prepared
         return begin_anew(start)
 
     def begin(self, problem: Problem, prepared: Any, until, start: Any = None) -> Any:
-        """State in which a run to ``until`` [s] begins: at the problem's start, or where another
-        run ended. The state has an error status where the numbers of the problem are not
-        allowed."""
+        """Initial state of a run to ``until`` [s]: at the problem's start, or where another run
+        ended. Its status is an error where the numbers of the problem are not allowed."""
         q = None
         if start is None:
             state = self.start(problem, prepared)
@@ -196,7 +194,7 @@ class AbstractSolver(eqx.Module):
     def run(
         self, problem: Problem, prepared: Any, state: Any, records: Records, ts, until, force
     ) -> tuple[Any, Records]:
-        """Run pass after pass to ``until`` [s]; returns the state there and the filled buffers."""
+        """Run passes to ``until`` [s]; returns the state there and the filled buffers."""
         one = self.one_pass(problem, prepared, state, ts, until, force)
         first = state.steps
 
@@ -235,8 +233,7 @@ class AbstractSolver(eqx.Module):
         return False
 
     def lean(self, *, events: bool) -> Self:
-        """Copy of this solver without derivatives, and without an event log unless ``events`` are
-        needed."""
+        """Copy of this solver without derivatives, with a log only if ``events`` are needed."""
         changes: dict[str, Any] = {"adjoint": "none"}
         if self.logs_events and not events:
             changes["max_events"] = 0
@@ -248,8 +245,7 @@ class AbstractSolver(eqx.Module):
         return self
 
     def under_vmap(self, problem: Problem) -> tuple[Self, Sizes] | None:
-        """Another form of this solver's computation, and the batch sizes for which it pays; or
-        None."""
+        """Another form of this solver's computation, and batch sizes for which it pays; or None."""
         del problem
 
     @property
@@ -281,8 +277,7 @@ class AbstractSolver(eqx.Module):
         return new, StepInfo(new.t - state.t, new.t > state.t, new.steps, new.event_count)
 
     def advance(self, problem: Problem, state: Any, until, *, force=None) -> Any:
-        """Run pass after pass up to the time ``until`` [s] under a constant extra ``force``
-        (n,)."""
+        """Run passes up to the time ``until`` [s] under a constant extra ``force`` (n,)."""
         problem = started(problem)
         prepared = self.prepare(problem)
         until, force = _limits(prepared, until, force)
@@ -304,8 +299,7 @@ class AbstractSolver(eqx.Module):
         # An output that rounding has put just after the end belongs to the end.
         slack = 4 * jnp.finfo(ts.dtype).eps * jnp.abs(until)
         ts = jnp.where((ts > until) & (ts <= until + slack), until, ts)
-        # Outputs after the end are not reached; none may lie before the start or before its
-        # predecessor.
+        # Outputs after the end are not reached; none may be before the start or its predecessor.
         ordered = jnp.all(ts[1:] >= ts[:-1]) & jnp.all(ts[:1] >= state.t - slack)
         refused = jnp.where(ordered | ~_is_ok(state), state.status, int(Status.OUT_OF_BOUNDS))
         state = eqx.tree_at(lambda s: s.status, state, refused)
@@ -397,8 +391,7 @@ def _is_ok(state: Any) -> Bool[Array, ""]:
 
 
 def _limits(prepared: Any, until, force) -> tuple[Array, Array]:
-    """Time that a run does not go beyond, and extra force; by default the end of the run and
-    zero."""
+    """Last time of a run, and extra force; by default the end of the run and zero."""
     mechanics = prepared.mechanics
     until = prepared.end if until is None else until
     force = jnp.zeros((mechanics.n,)) if force is None else force

@@ -77,13 +77,12 @@ def smoothing_bias(
     *,
     points: int = POINTS,
 ) -> SmoothingBias:
-    """Distance of the motion with each of the smoothing ``widths`` from the exact motion.
+    """Simulate ``problem`` with the exact law and with each of the smoothing ``widths``.
 
-    ``problem`` is simulated with the exact law and with each of the ``widths`` (W,) [m/s or
-    rad/s]. ``solver``: the smoothed solver to judge; its own width is not used. ``points``: number
-    of evenly spaced times at which the motions are compared. Raises :class:`jfric.ProblemError` for
-    widths that are not positive, and where the exact simulation ends early. A narrower width is
-    closer to the exact motion and creeps less::
+    ``widths`` (W,) [m/s or rad/s]. ``solver``: the smoothed solver to judge; its own width is not
+    used. ``points``: number of evenly spaced times at which the motions are compared. Raises
+    :class:`jfric.ProblemError` for widths that are not positive, and where the exact simulation
+    ends early. A narrower width is closer to the exact motion and creeps less::
 
         >>> bias = jfric.smoothing_bias(problem, [1e-2, 1e-3], points=201)
         >>> bool(bias.distance[1, 0] < 0.2 * bias.distance[0, 0])

@@ -14,8 +14,8 @@ from jaxtyping import Array, Float
 
 
 def generic_change(inertia_scale: Float[Array, " n"], time=1.0) -> Float[Array, " y"]:
-    """Irregular values of similar size: positions (n,), then velocities (n,). Velocities are scaled
-    by the square roots of the inertias, positions by the displacements of such velocities in
+    """Irregular values of similar size: positions (n,), then velocities (n,). Velocities are
+    divided by the square roots of inertias; positions are displacements by such velocities in
     ``time`` [s]."""
     k = np.arange(1, 2 * inertia_scale.shape[0] + 1)
     # Multiples of irrational numbers.

@@ -57,8 +57,7 @@ def empty_records(
 
 
 def slots_per_pass(count: int) -> int:
-    """Outputs that one pass may write; a pass that covers more ends at the last of these
-    outputs."""
+    """Outputs that one pass may write; a pass that covers more ends at the last of them."""
     return min(count, max(2, min(64, count // 12)))
 
 
@@ -74,8 +73,7 @@ def last_writable(records: Records, ts, slots: int) -> Float[Array, ""]:
 def write_rows(records: Records, ts, rows: Callable, t_new, on, slots: int) -> Records:
     """Write the outputs up to ``t_new`` that are not written yet, ``slots`` at most.
 
-    ``rows(times, inside)``: values and modes of one block of outputs; only those ``inside`` are
-    used.
+    ``rows(times, inside)``: values and modes of one block of outputs, those ``inside`` used.
     """
     count = ts.shape[0]
     index = records.written + jnp.arange(slots, dtype=jnp.int32)
@@ -98,8 +96,7 @@ def write_outputs(
 ) -> Records:
     """Write the outputs that lie in ``(t, t_new]`` (from ``t`` on for the first).
 
-    ``evaluate``: function of a fraction of the step of length ``h`` that gives the row of all
-    values.
+    ``evaluate``: row of all values at a fraction of the step of length ``h``.
     """
     if ts.shape[0] == 0:
         return records
@@ -163,8 +160,7 @@ def solution_of(
     status,
     event_names: tuple[str, ...] = (),
 ) -> Solution:
-    """Solution of a run, from its buffers ``records``; ``capacity``: number of events that they
-    hold."""
+    """Solution of a run, from its buffers ``records``; ``capacity``: events that they hold."""
     n, nt, count = mechanics.n, mechanics.n_contacts, ts.shape[0]
     values, modes = records.output_values[:count], records.output_modes[:count]
     ends = np.cumsum([n, n, n, nt, mechanics.n_unilateral])

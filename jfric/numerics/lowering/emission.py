@@ -64,7 +64,7 @@ def compute(graph: Graph, outputs: Sequence[Entry], found: dict[int, Any]) -> No
 
 
 def _behind_barriers(nodes: Sequence[Node], outputs: Sequence[Entry]) -> dict[int, list[Node]]:
-    """For each conditional that only passes values on, the scalars that nothing else uses. Computed
+    """Scalars that nothing else uses, for each conditional that only passes values on. Computed
     inside the conditional, they are written where they are read, and not copied."""
     users: dict[int, set[int | None]] = {e.number: {None} for e in outputs if isinstance(e, Node)}
     for n in nodes:
@@ -183,8 +183,7 @@ def _late(nodes: list[Node], early: dict[int, int], outputs: Sequence[Entry]) ->
 
 
 def _joined(nodes: list[Node], stage: dict[int, int]) -> None:
-    """Move scalars to an earlier stage if one of them then replaces two or more numbers passed to a
-    later kernel."""
+    """Compute scalars earlier that replace two or more numbers passed to a later kernel."""
     users: dict[int, list[int]] = {}
     for n in nodes:
         for a in n.args:

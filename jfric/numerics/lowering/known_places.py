@@ -32,8 +32,7 @@ def gathered(numbers: np.ndarray, index: np.ndarray, shape: Sequence[int], p) ->
 
 
 def scattered(operand: np.ndarray, index: np.ndarray, update: np.ndarray, p) -> np.ndarray:
-    """Operand with updates at known places, where the last update counts. ``p``: those of
-    ``scatter``."""
+    """Operand with updates at known places, the last of each. ``p``: parameters of ``scatter``."""
     d = p["dimension_numbers"]
     added = (*d.inserted_window_dims, *d.operand_batching_dims)
     along = [i for i in range(update.ndim) if i not in d.update_window_dims]

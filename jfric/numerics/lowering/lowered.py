@@ -103,7 +103,7 @@ class Lowered:
         cls, function: Callable, state, buffers, constants: Constants, *, kernels: bool = True
     ) -> Lowered:
         """Lowered program of ``function(state, buffers)``; :attr:`given` holds the arrays that the
-        function uses from around it, taken apart or whole."""
+        function uses from around it, decomposed or whole."""
         with tracing_for(KERNELS if kernels else tracing_for.value):
             closed = jax.make_jaxpr(function)(state, buffers)
         structure = jax.tree.structure((state, buffers))

@@ -21,8 +21,7 @@ from jfric.numerics.lowering.interpreter import interpret
 
 
 class Scalars:
-    """Function ``function(given, *arguments)`` in scalars, called repeatedly with the same
-    ``given``.
+    """``function(given, *arguments)`` in scalars, called repeatedly with the same ``given``.
 
     Numbers that depend on ``given`` only are computed once, by :meth:`prepare`, and passed on as
     one vector; :meth:`part` then gives some of the results. All are trees of arrays. ``given`` and

@@ -25,7 +25,7 @@ from jfric.solvers.records import Records, slots_per_pass
 
 
 class Advance(NamedTuple):
-    """Where a step ends: at its end or at the earliest event."""
+    """End of the motion on a step: the end of the step or the earliest event."""
 
     t: Float[Array, ""]
     t_rest: Float[Array, ""]

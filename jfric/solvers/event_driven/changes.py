@@ -45,8 +45,7 @@ from jfric.solvers.event_driven.transitions import (
 class Start(NamedTuple):
     """Start of a pass: the system at its present position, in the mode that is tried."""
 
-    #: System independent of the position; in the regions of its polygons; there and at this
-    #: instant.
+    #: System anywhere; in the regions of its polygons; there and at this instant.
     anywhere: Prepared
     assembled: Prepared
     prepared: Prepared
@@ -69,8 +68,7 @@ class Choice(NamedTuple):
     settled: Bool[Array, ""]
     #: Regions of polygons that follow; None without polygons.
     regions: Move | None
-    #: Contacts and elements that change, and whether modes are proposed from the accelerations
-    #: instead.
+    #: Contacts and elements that change; whether the accelerations propose modes instead.
     flips: Bool[Array, " c"]
     restart: Bool[Array, ""]
     pivoting: Pivoting

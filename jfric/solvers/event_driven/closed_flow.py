@@ -173,7 +173,7 @@ class ClosedFlow(eqx.Module):
 
 
 def _search(step: Step, signs, rows, which, wanted) -> Reached:
-    """Where guards with these ``rows`` (..., 3) over ``(u, v, 1)`` are first zero."""
+    """First zeros of guards with these ``rows`` (..., 3) over ``(u, v, 1)``."""
     assert isinstance(step.motion, _Motion)
     x, start = step.motion.oscillator()
     of_u, of_v, constant = jnp.moveaxis(rows, -1, 0)

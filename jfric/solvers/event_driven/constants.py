@@ -34,8 +34,7 @@ _SINGLE = Constants(14, 2.2, 8, 0.2, 12, SINGLE.zero, 2e-6, 4)
 
 #: A step is not halved below this fraction of the natural step to resolve nearby crossings.
 SMALLEST_FRACTION = 1e-7
-#: Fraction of a contact's inertia below which friction has consumed it where steps become too
-#: small.
+#: Fraction of a contact's inertia below which friction has consumed it, if steps are too small.
 VANISHING = 1e-3
 #: Newton steps, each a real step of the flow, to land on an event.
 LANDINGS = 6

@@ -29,8 +29,7 @@ from jfric.solvers.records import Records, write_events
 
 
 class Logged(NamedTuple):
-    """Modes as recorded, events so far, and the events at this instant that no other event
-    causes."""
+    """Modes as recorded, events so far, and events at this instant that no other one causes."""
 
     modes: Int[Array, " c"]
     total: Int[Array, ""]
@@ -122,7 +121,7 @@ def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
         edge = where_any(edge.any() & redundant, alone, edge)
     flags = jnp.where(redundant, int(Flag.REDUNDANT), 0)
     flags = flags | jnp.where(edge.any(), int(Flag.TIE), 0)
-    # Where a function of time has a breakpoint, a change before it moves an event differently from
-    # a change after it.
+    # Where a function of time has a breakpoint, a change before it moves an event differently than
+    # after it.
     breaks = ahead.fired[: 2 * nt].any() & at_breakpoint(prepared, ahead.t)
     return flags | jnp.where(ahead.grazing | breaks, int(Flag.GRAZING), 0)

@@ -147,7 +147,7 @@ def _step_by_orders(prepared, equations, g: Given, state, h, force) -> Step:
 
 
 def natural_step(prepared: Prepared, equations: ModeEquations) -> Float[Array, ""]:
-    """Largest step [s] at which the Taylor form is exact to rounding; infinite if there is no time
+    """Largest step [s] at which the Taylor form is exact to rounding; infinite without a time
     scale.
 
     The spectral scale is bounded by the companion matrix of the norms of ``P K`` and ``P C`` in
@@ -185,8 +185,8 @@ def _norm(d, A):
 def taylor_coefficients(
     n: int, A: Float[Array, "z z"], z: Float[Array, " z"], h: Float[Array, ""], order: int
 ) -> Float[Array, "p z"]:
-    """``(h A)^k z / k!`` for ``k = 0 .. order`` and ``z = (q, v, w)``, where ``q' = v`` and the
-    equation of ``w`` does not contain ``q`` and ``v``.
+    """``(h A)^k z / k!`` for ``k = 0 .. order`` and ``z = (q, v, w)``, where ``q' = v`` and ``w'``
+    depends on ``w`` alone.
 
     A loop: as much code as one product, and less work than by squares of ``A``. The lowering
     writes it out, with the zeros of the system's structure.

@@ -51,7 +51,7 @@ class Step(NamedTuple):
     """
 
     h: Float[Array, ""]
-    #: Columns: q, v, and the quantities of which the rest is a combination.
+    #: q, v, and the quantities that ``rows`` combine.
     table: Float[Array, "p k"]
     #: The other fields of ``Values`` over the columns of ``table``; None if they are its columns
     #: after v.
@@ -77,12 +77,11 @@ class Step(NamedTuple):
     #: Function that gives ``table``, ``guard_table`` and ``remainder`` up to an order, where they
     #: are computed later.
     later: Callable[[int], tuple[Array, Array, Array]] | None = None
-    #: Smallest pivot of reactions that friction in planes changes at the start; None without
-    #: planes.
+    #: Smallest pivot of reactions that friction in planes changes at the start; else None.
     pivot: Float[Array, ""] | None = None
     #: The motion in closed form; ``table`` then holds its leading coefficients alone.
     motion: ClosedMotion | None = None
-    #: The small change that goes along with the step, at its end; None where there is none.
+    #: The small change carried along with the step, at its end; None where there is none.
     change: Float[Array, " y"] | None = None
 
     def smallest_pivot(self, others: Float[Array, ""]) -> Float[Array, ""]:

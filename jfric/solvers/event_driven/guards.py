@@ -35,7 +35,7 @@ from jfric.system.piecewise import Inner
 
 
 class Quantities(NamedTuple):
-    """Quantities that guards are made of; ``one`` (p, 1) is the constant 1."""
+    """Quantities of which guards are made; ``one`` (p, 1) is the constant 1."""
 
     one: Float[Array, "p 1"]
     gamma: Float[Array, "p nt"]
@@ -45,15 +45,14 @@ class Quantities(NamedTuple):
     gap: Float[Array, "p nu"]
     elongation: Float[Array, "p ns"]
     elongation_rate: Float[Array, "p ns"]
-    #: How far friction in planes is inside its limits, see :mod:`jfric.contact.rules.planes`.
+    #: Margin of friction in planes to its limits, see :mod:`jfric.contact.rules.planes`.
     margin: Float[Array, "p np"]
-    #: Left sides of the inequalities of polygons' regions: the first of all polygons, then the
-    #: second.
+    #: Values of the inequalities of polygons' regions: the first of all, then the second.
     region: Float[Array, "p nr"]
 
 
 def guards(prepared: Prepared, mode, inner: Inner, x: Quantities) -> Float[Array, "p g"]:
-    """All guards from the quantities they are made of."""
+    """Values of all guards, computed from these quantities."""
     return _assemble(prepared, mode, inner, x, magnitude=False)
 
 

@@ -56,8 +56,7 @@ class Impact(NamedTuple):
     solved: Bool[Array, ""]
     #: Energy that the impulses add; zero where they add none [J].
     gained: Float[Array, ""]
-    #: Whether several contacts without a normal force share the impact, and whether no event led to
-    #: it.
+    #: Whether unpressed contacts share the impact, and whether no event led to it.
     shared: Bool[Array, ""]
     unannounced: Bool[Array, ""]
 

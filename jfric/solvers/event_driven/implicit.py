@@ -42,8 +42,7 @@ class Matrices(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """Right-hand side ``b``: forces, relative accelerations, and the accelerations that joints
-    demand."""
+    """Right-hand side ``b``: forces, relative accelerations, and those that joints demand."""
 
     f: Float[Array, " n"]
     c: Float[Array, " m"]
@@ -61,7 +60,7 @@ class Operators(NamedTuple):
     tied: Tied | None
 
     def solution(self, A: Matrices, b: Sides) -> Solution:
-        """Solution ``x`` for the right-hand side ``b``."""
+        """Solution ``x`` for ``b``."""
         held, wanted, joint = None, b.c, None
         if self.tied is not None and b.phi is not None:
             held = matvec(self.tied.MJ, matvec(self.tied.S, b.phi))

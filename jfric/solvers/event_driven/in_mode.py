@@ -51,8 +51,7 @@ def in_mode(prepared: Prepared, frozen: Prepared, flow, state: State, on=True) -
 
 
 def shared_by_passes(prepared: Prepared, flow) -> Shared | None:
-    """Values that passes share; None for small systems, and where they vary with time or
-    position."""
+    """Values that passes share; None for small systems, or if they vary with time or position."""
     if not prepared.many or prepared.driven:
         return None
 

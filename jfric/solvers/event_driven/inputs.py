@@ -20,8 +20,8 @@ from jfric.system.basis import basis, functions_after, powers_of_time
 class Given(NamedTuple):
     """Rows over the basis: a quantity is ``rows @ w``.
 
-    ``velocity`` and ``acceleration`` (m,): what bases, belts and shapes that depend on position
-    prescribe for tangents and normals; ``W v`` of an active contact must equal the velocity.
+    ``velocity`` and ``acceleration`` (m,): motion of tangents and normals prescribed by bases,
+    belts and position-dependent shapes; ``W v`` of an active contact must equal the velocity.
     ``gap``, ``elongation``: the parts of the gaps, and of the elongations of piecewise-linear
     elements, that do not depend on ``q``.
     """
@@ -59,8 +59,7 @@ def given(prepared: Prepared, equations: ModeEquations, t) -> Given:
 
 
 def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absolute: bool) -> Given:
-    """Inputs from the rows of bases, loads, belts and normal forces; their magnitudes if
-    ``absolute``."""
+    """Inputs from rows of bases, loads, belts and normal forces; magnitudes if ``absolute``."""
     mechanics, nf = prepared.mechanics, prepared.nf
     base, load, belt, normal = rows
     sized = jnp.abs if absolute else (lambda x: x)

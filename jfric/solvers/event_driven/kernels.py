@@ -25,7 +25,7 @@ MAX_DOFS, MAX_ROWS = 6, 4
 #: three times as long; those of several frictions take some ten, or thirty, seconds more.
 ONE_CONTACT = Sizes(values=512, derivatives=4096, sweep=10_000)
 SEVERAL_FRICTIONS = Sizes(values=20_000, derivatives=50_000, sweep=100_000)
-#: Largest number of degrees of freedom and of frictions for which lowering pays.
+#: Degrees of freedom and frictions up to which lowering pays.
 MAX_PAYS = 4
 
 

@@ -49,8 +49,7 @@ def kinetic(prepared: Prepared, state: State, gamma, onset: Onset | None = None)
 
 
 def plane_limits(prepared: Prepared, k: int, gamma=None) -> rules.Ellipse | rules.Disc:
-    """Limits of friction in a plane: static ones, or kinetic ones at the sliding velocities
-    (nt,)."""
+    """Limits of friction in a plane: static, or kinetic at the sliding velocities (nt,)."""
     rows = np.asarray(prepared.mechanics.planes[k])
     laws = [prepared.mechanics.laws[row] for row in rows]
     if gamma is None:

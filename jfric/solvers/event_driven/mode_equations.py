@@ -184,7 +184,7 @@ def _limits(prepared: Prepared, held) -> tuple[Float[Array, " nt"], Float[Array,
 
 
 def coupling_in_mode(prepared: Prepared, mode, held) -> Coupling:
-    """How friction of contacts that slide follows from their normal forces."""
+    """Coupling of the friction of contacts that slide to their normal forces."""
     planes = prepared.mechanics.contact_planes
     return coupling(mode, *_limits(prepared, held), prepared.nf, planes)
 
@@ -210,8 +210,7 @@ def reactions_in_mode(prepared: Prepared, mode, held) -> Reactions:
 
 
 def _shared(prepared: Prepared, mode, inner: Inner, R: Reactions, sharing: Sharing) -> tuple:
-    """Operator of reactions, and the fields of :class:`ModeEquations` on how contacts share a
-    load."""
+    """Operator of reactions, and fields of :class:`ModeEquations` on how they share a load."""
     m, none = prepared.D.shape[0], jnp.zeros((prepared.D.shape[0], prepared.nf), R.force.dtype)
     assert R.null is not None
     if sharing.tight is None:
@@ -258,7 +257,7 @@ def _segments(prepared: Prepared, inner: Inner):
 
 
 def _exact_rows(prepared: Prepared, mode, dependent, P, PQ):
-    """Rows of degrees of freedom held by one contact alone, free of rounding error.
+    """Rows for degrees of freedom that one contact holds alone, free of rounding error.
 
     Elimination leaves 1e-17 where the acceleration is zero by construction; stick would creep.
     """
@@ -270,8 +269,8 @@ def _exact_rows(prepared: Prepared, mode, dependent, P, PQ):
 
 
 def held_alone(prepared: Prepared, holds: Bool[Array, " m"]) -> Bool[Array, "n m"]:
-    """For each degree of freedom, the row among those that ``holds`` marks whose contact holds it
-    alone; the last one if there are several."""
+    """Mask of the row, among those that ``holds`` marks, that holds each degree of freedom alone;
+    of the last one if there are several."""
     dofs = prepared.mechanics.single_dofs
     own = np.zeros((prepared.mechanics.n, len(dofs)), bool)
     for row, dof in enumerate(dofs):
@@ -294,8 +293,7 @@ def put_on_gaps(prepared: Prepared, q, gap, holds: Bool[Array, " m"]):
 
 
 def project(prepared: Prepared, equations: ModeEquations, state, velocity, gap):
-    """Project the state on the constraints of its mode, which it satisfies to rounding error
-    already.
+    """Project the state on the constraints of its mode, which it satisfies to rounding error.
 
     ``velocity`` (m,): prescribed for tangents and normals; ``gap`` (nu,): prescribed part of the
     gaps. Velocities of sticking and closed contacts and gaps of closed contacts become exact, to

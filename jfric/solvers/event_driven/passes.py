@@ -239,8 +239,7 @@ def _look_ahead(
 def _one_motion(
     start: Start, begun: Step, step: Step, choice: Choice, verdict: Verdict
 ) -> tuple[Bool[Array, ""], Verdict]:
-    """Whether the motion is unique: where there is none, or more than one, no motion is
-    reported."""
+    """Whether there is exactly one motion; otherwise none is reported."""
     prepared, equations = start.prepared, start.common.equations
     frozen, quiet, still = start.still
     unique = equations.unique & rules.is_unique(begun.smallest_pivot(equations.pivot))
@@ -270,7 +269,7 @@ def _with_outputs(
 def _judged(
     start: Start, begun: Step, step: Step, choice: Choice, ahead: Advance, unique, verdict: Verdict
 ) -> Verdict:
-    """Verdict with the status and flags that follow from the findings of a pass."""
+    """Verdict with the status and flags of this pass."""
     prepared, state, settled = start.prepared, start.state, choice.settled
     equations, (frozen, _, still) = start.common.equations, start.still
     mechanics, signs = prepared.mechanics, choice.signs

@@ -62,8 +62,7 @@ class Begun(NamedTuple):
 
 
 def begun(piece: SmoothPiece, still: SmoothPiece) -> Begun:
-    """Start of a step on ``piece``, see :class:`Begun`; ``still``: the piece without
-    derivatives."""
+    """Start of a step, see :class:`Begun`; ``still``: the piece without derivatives."""
     prepared, state = piece.prepared, piece.state
     planes, nf = prepared.mechanics.planes, prepared.nf
     rows, parts = np.concatenate(planes), components(prepared.mechanics)
@@ -93,8 +92,7 @@ def begun(piece: SmoothPiece, still: SmoothPiece) -> Begun:
     ratio = kinetic(still.prepared, still.state, now.gamma[0])[0][rows]
 
     def load(k, friction, ratio):
-        """The plane's normal force under friction of this ``ratio`` to it, and the other causes of
-        motion."""
+        """The plane's normal force under friction of this ``ratio``, and other causes of motion."""
         own = parts[k]
         outer = friction.at[own].set(0.0)
         alone = normal[k] + matvec(presses[k][None], outer)[0]

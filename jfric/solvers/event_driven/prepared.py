@@ -51,7 +51,7 @@ class Prepared(WithContacts):
     end: Float[Array, ""]
     #: Whether the directions of all contacts are linearly independent by structure.
     independent: bool = eqx.field(static=True)
-    #: Events of the user's own, or None.
+    #: User events, or None.
     events: UserEvents | None = None
 
     def at(self, t, q, v) -> Prepared:
@@ -85,8 +85,7 @@ class Prepared(WithContacts):
 
     @property
     def kind(self) -> Kind:
-        """Kinds of the contacts (nt,); a fact that all contacts share by structure is a single
-        bool."""
+        """Kinds of the contacts (nt,); a fact that all share by structure is a single bool."""
         unilateral = _flag(np.arange(self.nt) >= self.nf)
         unlimited = self.unlimited if self.nu else False
         return Kind(unilateral, _flag(self.mechanics.frictionless), unlimited)
@@ -114,8 +113,7 @@ class Prepared(WithContacts):
 
     @property
     def releases(self) -> bool:
-        """Whether the release of one contact, whose friction then drops, may decide whether others
-        slide."""
+        """Whether the release of a contact, whose friction then drops, may make others slide."""
         drops = any(law.drops_at_onset for law in self.mechanics.laws)
         return self.nt > 1 and not self.independent and drops
 
@@ -141,8 +139,7 @@ class Prepared(WithContacts):
 
     @property
     def shares(self) -> bool:
-        """Whether contacts may share a load in different ways, on which it depends whether they
-        hold.
+        """Whether contacts may share a load in different ways, of which some hold.
 
         Friction along lines with given limits alone has one motion, which pivoting finds. The two
         sides of a joint do not press against each other: with friction on its reaction nothing is
@@ -154,8 +151,7 @@ class Prepared(WithContacts):
 
     @property
     def n_guards(self) -> int:
-        """Number of guards: two for each contact, each piecewise-linear element and each
-        polygon."""
+        """Number of guards: two for each contact, piecewise-linear element and polygon."""
         return 2 * (self.nt + self.mechanics.piecewise.count + len(self.mechanics.polygons))
 
     @property
@@ -197,8 +193,7 @@ def prepare(problem: Problem) -> Prepared:
 
 @jax.jit
 def _seen_at(mechanics: Mechanics, t, q, v) -> tuple[Mechanics, dict[str, Any]]:
-    """Mechanics at an instant with its matrices; traced once for the many places of use in a
-    pass."""
+    """Mechanics at an instant with its matrices; traced once for its many uses in a pass."""
     here = mechanics.at(t, q, v)
     return here, _contact_space(here)
 

@@ -1,5 +1,4 @@
-"""Edges and corners that polygons touch: changes of region where the inequalities of a region
-end."""
+"""Edges and corners that polygons touch: changes where the inequalities of a region end."""
 
 from __future__ import annotations
 

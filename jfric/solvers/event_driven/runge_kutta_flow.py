@@ -246,8 +246,7 @@ def _polynomials(
 
 
 def _to_start(nodes: np.ndarray) -> np.ndarray:
-    """Weights of the values at all nodes except the first (at zero) that extrapolate to the
-    first."""
+    """Weights of the values at all nodes except the first, at zero, for the value there."""
     others = nodes[1:].astype(float)
     pairs = others[None, :] / (others[None, :] - others[:, None] + np.eye(len(others)))
     return np.prod(np.where(np.eye(len(others), dtype=bool), 1.0, pairs), axis=1)
@@ -259,11 +258,9 @@ def smallest_tolerance(flow: RungeKuttaFlow, dtype) -> float:
 
 
 def threshold(rtol: float, dtype) -> float:
-    """Fraction of the sum of its contributions below which a leading coefficient of a guard is
-    zero.
+    """Fraction of its contributions below which a leading coefficient of a guard is zero.
 
-    A coefficient hidden by the integration error counts as zero: otherwise this error would decide
-    ties.
+    A coefficient hidden by the integration error is zero: otherwise this error would decide ties.
     """
     return max(ZERO, constants(dtype).zero, 30 * rtol)
 

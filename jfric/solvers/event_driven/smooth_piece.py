@@ -33,8 +33,7 @@ from jfric.system.mechanics import Mechanics
 
 
 class SmoothPiece(eqx.Module):
-    """Equations of a mode, continued beyond the end of their smooth piece where a step reaches
-    it."""
+    """Equations of a mode, continued beyond the smooth piece's end where a step reaches it."""
 
     prepared: Prepared
     equations: ModeEquations
@@ -234,8 +233,7 @@ class SmoothPiece(eqx.Module):
         return jnp.abs(matmul(z[:3], self.forces.T))
 
     def bending(self, z: Float[Array, "5 z"]) -> Float[Array, "3 m"] | float:
-        """Magnitudes of relative accelerations that do not follow from accelerations, from the
-        derivatives at the start."""
+        """Magnitudes of relative accelerations that do not follow from accelerations."""
         del z
         return 0.0
 

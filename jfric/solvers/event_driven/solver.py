@@ -143,8 +143,7 @@ class EventDriven(AbstractSolver):
         return initial_state(problem, prepared)
 
     def restart(self, prepared: Prepared, start: State) -> State:
-        """State in which a run begins that continues an earlier one, also one that an event
-        stopped."""
+        """Initial state of a run that continues an earlier one, even if an event stopped it."""
         state = begin_anew(start)
         fresh = start_watching(prepared, state.q)
         watch = state.watch
@@ -193,8 +192,7 @@ class EventDriven(AbstractSolver):
         return self if found is None or count < found[1].sweep else found[0]
 
     def under_vmap(self, problem: Problem) -> tuple[EventDriven, Sizes] | None:
-        """Lowered form of this solver for small systems and the batch sizes for which it pays, with
-        ``kernel="auto"``; else None."""
+        """Lowered form and batch sizes for it, for small systems with ``kernel="auto"``."""
         if self.kernel != "auto" or self.adjoint == "reverse":
             return None
 
@@ -230,8 +228,8 @@ class Pass(NamedTuple):
 
 
 def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
-    """Pass of this solver, with the flow in closed form where it applies and reverse mode is not
-    asked for: its search for events has none."""
+    """Pass with the flow in closed form if it applies; its search for events has no reverse
+    mode."""
     flow, kernel, events = _make_flow(solver, prepared), solver.kernel, prepared.events is not None
     one_dof = is_one_dof(prepared) and isinstance(flow, ExactFlow)
     reverse = solver.adjoint == "reverse"

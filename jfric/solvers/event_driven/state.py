@@ -54,8 +54,7 @@ class Watch(NamedTuple):
     q_before: Float[Array, " n"]
 
     def begins(self, steps) -> Bool[Array, " e"]:
-        """Mask of events whose motion begins at this instant: their value has jumped, or the run
-        starts."""
+        """Mask of events whose motion begins now: their value has jumped, or the run starts."""
         return ~jnp.isnan(self.value) | (steps == 0)
 
 
@@ -211,8 +210,7 @@ def _on_joints(prepared: Prepared, t, q, v):
 
 
 def unlogged(state: State) -> Bool[Array, ""]:
-    """Whether velocities have jumped at this instant: ``v_before`` then holds those before the
-    jump."""
+    """Whether velocities have jumped at this instant; ``v_before`` holds those before."""
     jumped = state.impacted.any()
     return jumped if state.watch is None else jumped | jnp.any(state.watch.pending != 0)
 

@@ -118,8 +118,7 @@ def at_breakpoint(prepared: Prepared, t) -> Bool[Array, ""]:
 
 
 def may_jump(prepared: Prepared, state: State) -> Bool[Array, ""]:
-    """Whether a load, belt or base may have jumped at this instant, or the problem may have been
-    changed."""
+    """Whether a load, belt or base may have jumped now, or the problem may have been changed."""
     return at_breakpoint(prepared, state.t) | (state.steps == 0)
 
 
@@ -244,8 +243,8 @@ def share_loads(
     signs: Signs,
     transition: Transition,
 ) -> tuple[Sharing | None, Bool[Array, ""]]:
-    """How contacts share loads from now on, and whether other reactions hold what the present ones
-    do not, before any mode changes.
+    """Distribution of loads among contacts from now on, and whether other reactions hold what the
+    present ones do not, before any mode changes.
 
     Mode changes that have other reasons than forces come first.
     """

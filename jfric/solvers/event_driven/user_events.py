@@ -152,8 +152,7 @@ class Decision(NamedTuple):
     logged: Int[Array, " e"]
     changes: Bool[Array, ""]
     stops: Bool[Array, ""]
-    #: Which events change the state, when each last did so, and whether one does so again in no
-    #: time.
+    #: Which events change the state, when each last did, and whether one does again in no time.
     changing: Bool[Array, " e"]
     changed: Float[Array, " e"]
     accumulates: Bool[Array, ""]

@@ -46,8 +46,7 @@ from jfric.system.varying import Energies
 
 
 class _Moved(NamedTuple):
-    """Motion and reactions at an instant; the reactions of joints are one set that causes this
-    motion."""
+    """Motion and reactions at an instant, of joints one set that causes this motion."""
 
     now: Prepared
     a: Float[Array, " n"]
@@ -257,8 +256,7 @@ class VaryingPiece(SmoothPiece):
         return jnp.stack(found)
 
     def bending(self, z: Float[Array, "5 z"]) -> Float[Array, "3 m"]:
-        """Magnitudes of relative accelerations that do not follow from accelerations, from the
-        derivatives at the start."""
+        """Magnitudes of relative accelerations that do not follow from accelerations."""
         size = z.shape[1] - self._sizes()[0]
         parts = [self._split(row) for row in z[:, size:]]
         W = self.prepared.W

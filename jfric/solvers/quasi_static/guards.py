@@ -27,8 +27,7 @@ from jfric.system.mechanics import Mechanics
 
 
 class Guards(NamedTuple):
-    """Values of all guards at the state, changes over the increment, and magnitudes that count as
-    zero."""
+    """Values of guards, their changes over the increment, and magnitudes that count as zero."""
 
     value: Float[Array, " g"]
     change: Float[Array, " g"]

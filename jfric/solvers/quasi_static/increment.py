@@ -27,8 +27,7 @@ from jfric.system.mechanics import Mechanics
 
 #: Singular values below this fraction of the largest are zero.
 SINGULAR = 1e-11
-#: Trace of the projector on the null space, restricted to positions or reactions, below which it
-#: counts as zero.
+#: Trace of the null-space projector on positions or reactions that counts as zero.
 NO_MOTION = 1e-6
 
 
@@ -46,12 +45,10 @@ class Increment(NamedTuple):
     elongation: Float[Array, " ns"]
     #: Magnitude of all forces on each degree of freedom: reference size for rounding errors.
     force_scale: Float[Array, " n"]
-    #: Whether there is a load to apply: an unbalanced force beyond rounding, or a prescribed
-    #: motion.
+    #: Whether there is a load: an unbalanced force beyond rounding, or a prescribed motion.
     loaded: Bool[Array, ""]
-    #: Whether some motion meets no resistance, whether reactions are not unique, and whether the
-    #: load cannot be carried along this path (negative stiffness) or reactions contradict each
-    #: other.
+    #: Whether some motion meets no resistance; reactions are not unique; the load cannot be carried
+    #: along this path (negative stiffness), or reactions contradict each other.
     free: Bool[Array, ""]
     redundant: Bool[Array, ""]
     unstable: Bool[Array, ""]
@@ -181,8 +178,7 @@ def _solve(A, b, n: int):
     fallback = jnp.where(largest > 0, largest, 1.0)
     # A node without a spring of its own takes the scale of the stiffest.
     d = jax.lax.rsqrt(jnp.where(stiffness > 1e-12 * largest, stiffness, fallback))
-    # Reactions are scaled by the force that moves the degrees of freedom by one unit of their
-    # scale.
+    # Unit of a reaction: the force that moves the degrees of freedom by one unit of theirs.
     columns = frozen[:n, n:] * d[:, None]
     norm = jnp.sqrt(jnp.sum(columns**2, axis=0))
     e = jnp.concatenate([d, 1.0 / jnp.where(norm > 0, norm, 1.0)])

@@ -119,8 +119,7 @@ def _status(state: State, step, settled, pivoting, nt: int):
 def _remarks(state: State, step, signs: rules.GuardSign, changed):
     nt = state.mode.shape[0]
     first, second = (rules.GuardSign(*(x[k : k + nt] for x in signs)) for k in (0, nt))
-    # A contact that slid until a load turned back carries its limit as it comes to rest: no
-    # decision.
+    # A contact that slid until a load turned carries its limit as it stops: no decision.
     stuck = state.recorded[:nt] == Mode.STICK
     edge = rules.is_tie(state.mode, first, second) & (stuck | first.null | second.null)
     flags = jnp.where(edge.any() & step.loaded & ~step.redundant, int(Flag.TIE), 0)

@@ -22,8 +22,7 @@ def shown(mechanics: Mechanics, state: State) -> Int[Array, " c"]:
 def write_outputs(
     records: Records, ts, old: State, step: Increment, fraction, new: State, modes, on
 ) -> Records:
-    """Write outputs on the straight line from ``old`` to ``new``, which is ``fraction`` of
-    ``step``.
+    """Write outputs on the line from ``old`` to ``new``, which is ``fraction`` of ``step``.
 
     At a jump of the load the values after it replace those before it.
     """

@@ -47,8 +47,7 @@ class QuasiStatic(AbstractSolver):
     Status ``SINGULAR``: some motion meets no resistance. ``INCONSISTENT``: the equilibrium is
     lost or not unique on the way (a fold, large friction); a dynamic solver is needed there.
 
-    The example applies the load of the problem of :class:`jfric.Problem` slowly: (1500 - 100) N /
-    5000 N/m::
+    The load of the problem of :class:`jfric.Problem`, applied slowly: (1500 - 100) N / 5000 N/m::
 
         >>> solution = jfric.simulate(problem, jfric.QuasiStatic())
         >>> round(float(solution.final.q[0]), 12)
@@ -79,7 +78,7 @@ class QuasiStatic(AbstractSolver):
         return initial_state(problem, prepared.mechanics)
 
     def restart(self, prepared: Prepared, start: State) -> State:
-        """State in which another load history begins, from the end of a run."""
+        """Initial state for another load history, from the end of a run."""
         del prepared
         return restart(start)
 

@@ -29,8 +29,7 @@ class Held(AbstractFunction):
 
 
 def with_held(problem: Problem, slots: Mapping[str, tuple[str, str, str]]) -> Problem:
-    """Copy of ``problem`` with a :class:`Held` at each of ``slots``: section, name and field by
-    path."""
+    """``problem`` with a :class:`Held` at each of ``slots``: section, name and field by path."""
 
     def where(p):
         return [getattr(p.elements[s][n], f) for s, n, f in slots.values()]
@@ -42,8 +41,7 @@ def with_held(problem: Problem, slots: Mapping[str, tuple[str, str, str]]) -> Pr
 
 
 def hold(tree, pieces: Mapping[str, Held]):
-    """Copy of ``tree`` in which the :class:`Held` of the same name in ``pieces`` replaces each
-    one."""
+    """``tree`` with every :class:`Held` replaced by the one of its name in ``pieces``."""
     return jax.tree.map(
         lambda x: pieces[x.name] if isinstance(x, Held) else x,
         tree,

@@ -40,8 +40,7 @@ class Phase(NamedTuple):
 
 @jax.jit
 def runge_kutta(equations: Equations, t, q, v, s, h):
-    """Position and velocity after ``h``, sliding in the direction ``s``, and the first
-    acceleration."""
+    """Position and velocity after ``h``, sliding along ``s``, and the first acceleration."""
     a1 = equations.acceleration(t, q, v, s)
     v2 = v + 0.5 * h * a1
     a2 = equations.acceleration(t + 0.5 * h, q + 0.5 * h * v, v2, s)
@@ -84,8 +83,7 @@ def update(equations: Equations, t, q, v, h):
 
 @jax.jit
 def _reverses(v0, v1, a0, a1, h):
-    """Whether the cubic through (v0, a0) and (v1, a1) falls below zero, and a time after this
-    crossing.
+    """Whether the cubic through (v0, a0) and (v1, a1) falls below zero, and a time after that.
 
     ``v0 >= 0``; a zero at the very start is the breakaway, not a reversal.
     """

@@ -54,8 +54,7 @@ def local(mechanics: Mechanics, settings: Settings, curve: str, t, q, v) -> Loca
 
 
 def _modes(mechanics: Mechanics, settings: Settings, t, q, gamma) -> Int[Array, " nt"]:
-    """Modes in the sense of the exact law: a contact that creeps below the width counts as
-    stick."""
+    """Modes in the sense of the exact law: creep below the width counts as stick."""
     widths = jnp.asarray(
         [BREAKAWAY if law.drops_at_onset else 1.0 for law in mechanics.laws], gamma.dtype
     )

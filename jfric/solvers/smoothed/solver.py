@@ -172,7 +172,7 @@ class Smoothed(AbstractSolver):
         until,
         force,
     ) -> tuple[MotionState, Records]:
-        """Run the integrator to ``until`` [s]; returns the state there and the filled buffers."""
+        """Run the integrator to ``until`` [s]; returns the state and the filled buffers."""
         del problem
         mechanics, settings, _ = prepared
         settings = settings._replace(force=force)
@@ -202,8 +202,7 @@ class Smoothed(AbstractSolver):
         )
 
     def refined(self, problem: Problem) -> Self | None:
-        """Copy of this solver with tolerances 100 times as small; None with a controller of its
-        own."""
+        """Copy of this solver with tolerances 100 times as small; None with a user's controller."""
         if self.controller is not None:
             return None
         return dataclasses.replace(self, rtol=0.01 * self.rtol, atol=0.01 * self.atol)
@@ -225,7 +224,7 @@ class Smoothed(AbstractSolver):
             rate = motion(t, y[0], args)
             if y[1] is None:
                 return rate, None
-            # Implicit methods need the derivative of the change's rate with respect to the change.
+            # Implicit methods differentiate the rate of the change, too.
             t, here, args = jax.lax.stop_gradient((t, y[0], args))
             return rate, jax.jvp(lambda x: motion(t, x, args), (here,), (y[1],))[1]
 

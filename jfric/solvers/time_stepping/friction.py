@@ -87,8 +87,7 @@ def in_closed_form(
         else:
             numbers = contact_numbers(p.D, limit)
             if mechanics.smooth_impact[0]:
-                # Only the choice between the two changes from step to step; their numbers seldom
-                # do.
+                # Only the choice between both changes in each step, their numbers seldom do.
                 bare = contact_numbers(p.D, Coefficients(*(jnp.zeros_like(x) for x in limit)))
                 was_open = mode[0] == Mode.OPEN
                 numbers = jax.tree.map(lambda a, b: jnp.where(was_open, a, b), bare, numbers)

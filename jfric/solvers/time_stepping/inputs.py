@@ -89,8 +89,7 @@ def load_means(mechanics: Mechanics, tables: list[Table | None], times) -> list:
         for p, power in zip(polynomial, table.powers, strict=True):
             value = value + p * power
         for (amplitude, angle, _), (c, s) in zip(harmonics, table.waves, strict=True):
-            # Kept out of the sum over the steps, where the compiler would evaluate them for each
-            # step.
+            # Kept out of the sum over the steps, where they would be evaluated for each step.
             sine, cosine = jax.lax.optimization_barrier((jnp.sin(angle), jnp.cos(angle)))
             value = value + amplitude * (sine * c + cosine * s)
         known.append(value)
@@ -98,8 +97,7 @@ def load_means(mechanics: Mechanics, tables: list[Table | None], times) -> list:
 
 
 def block_inputs(mechanics: Mechanics, scheme: Scheme, means: list, times, h, force) -> StepInputs:
-    """Inputs (L, ...) of the steps that begin at ``times`` (L,); ``means``: those of their
-    loads."""
+    """Inputs (L, ...) of the steps that begin at ``times`` (L,); ``means``: of their loads."""
     return jax.vmap(lambda t, means: step_inputs(mechanics, scheme, t, h, force, means))(
         times, means
     )
@@ -108,8 +106,7 @@ def block_inputs(mechanics: Mechanics, scheme: Scheme, means: list, times, h, fo
 def block_pushes(
     mechanics: Mechanics, inputs: StepInputs, means: list, h, force, push
 ) -> Float[Array, "L n"]:
-    """Products ``push @ impulse`` (n,) of all steps of a block, with few operations for each
-    number."""
+    """Products ``push @ impulse`` (n,) of a block's steps, with few operations for each number."""
     if mechanics.base_functions or any(x is None for x in means):
         return matmul(inputs.impulse, push.T)
     constant = h * matvec(push, mechanics.f0 + force)

@@ -40,8 +40,7 @@ from jfric.system.mechanics import Mechanics
 def seen_at_prediction(
     prepared: Prepared, motion: Motion, x: StepInputs
 ) -> tuple[Prepared, StepInputs]:
-    """System at the predicted position, and inputs of the step with the terms that the position
-    adds.
+    """System at the predicted position, and inputs of the step with its contributions.
 
     Gaps become those at the start of the step, less ``W_N q``.
     """

@@ -19,8 +19,7 @@ SCALARS = 4
 
 
 class StepMatrices(NamedTuple):
-    """Matrices of a step without contact, ``free = Bq q + Bv v + push impulse``, and those of
-    contacts.
+    """Matrices of a step without contact, ``free = Bq q + Bv v + push impulse``, and of contacts.
 
     With ``A = M + h theta C + h^2 theta^2 K``: ``push = A^-1``, ``X = A^-1 W^T``, ``D = W X``.
     Joints with the directions ``J`` are eliminated: ``hold = A^-1 J^T (J A^-1 J^T)^-1`` gives the

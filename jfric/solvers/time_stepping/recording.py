@@ -26,8 +26,7 @@ class Wanted(NamedTuple):
 
 
 def wanted(ts, start, h, whole, rest) -> Wanted:
-    """Place of the outputs ``ts`` in a run of ``whole`` steps of length ``h`` from ``start`` on,
-    followed by one of length ``rest``.
+    """Place of outputs in ``whole`` steps of length ``h`` from ``start`` on, then one of ``rest``.
 
     The end of a step belongs to this step.
     """
@@ -97,8 +96,7 @@ def _merged(buffer, at, here, values):
 
 
 class Logged(NamedTuple):
-    """Events so far, whether several of them share a step of the block, and the first row with
-    one."""
+    """Events so far, whether several share a step of the block, and the first row with one."""
 
     count: Int[Array, ""]
     several: Bool[Array, ""]

@@ -113,8 +113,7 @@ def _keep(which, a, b):
 
 
 def _advance(prepared, tables, state: State, records, want: Wanted, first, count, times, force):
-    """State, records and number of steps made, after ``count`` steps that begin at the first of
-    ``times``.
+    """State, records and steps made, after ``count`` steps from the first of ``times`` on.
 
     Steps of a block after the last one are computed and discarded.
     """

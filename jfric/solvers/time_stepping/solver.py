@@ -71,7 +71,7 @@ class AbstractTimeStepping(AbstractSolver):
         return initial_state(problem, prepared)
 
     def restart(self, prepared: Prepared, start: AbstractState) -> State:
-        """State in which a run begins that continues an earlier one.
+        """Initial state of a run that continues an earlier one.
 
         The end of another solver's run provides time, position and velocity only.
         """
@@ -106,8 +106,7 @@ class AbstractTimeStepping(AbstractSolver):
     def run(
         self, problem: Problem, prepared: Prepared, state: State, records: Records, ts, until, force
     ) -> tuple[State, Records]:
-        """Run block after block of steps to ``until`` [s]; returns the state there and the filled
-        buffers."""
+        """Run blocks of steps to ``until`` [s]; returns the state and the filled buffers."""
         del problem
         new, records = run(
             prepared,

@@ -94,8 +94,7 @@ def step(
         # A redundant contact may carry nothing and yet be closed.
         rests = rests | (touching & ~closed & (direction[nt:] == 0))
         shown = jnp.where(mode == Mode.OPEN, rules.slip(direction[:nt] > 0), mode)
-        # A contact that carries its limit and does not move is at rest, whatever the method
-        # reports.
+        # A contact at its limit that does not move is at rest, whatever the method reports.
         shown = jnp.where(direction[:nt] == 0, Mode.STICK, shown)
         if mechanics.planes:
             slides = mechanics.in_plane & rules.slides(shown)
@@ -138,8 +137,7 @@ def _segments(prepared: Prepared, motion: Motion, x: StepInputs):
 
 
 def _linearised(prepared: Prepared, motion: Motion, segment, x: StepInputs):
-    """Matrices of the step, and the impulse of all forces that are not linear in ``q`` and
-    ``v``."""
+    """Matrices of the step, and the impulse of all forces not linear in ``q`` and ``v``."""
     if prepared.constant is not None:
         return prepared.constant, x.impulse
     mechanics, scheme, h = prepared.mechanics, prepared.scheme, prepared.h
@@ -226,8 +224,7 @@ def _held(prepared: Prepared, v, prescribed, active):
 
 
 def _stopped(prepared: Prepared, v, prescribed, sticks, active):
-    """Velocities with those of sliding set to zero at sticking contacts, by impulses on active
-    rows.
+    """Velocities without sliding at sticking contacts, by impulses on active rows.
 
     Normal velocities do not change.
     """
