@@ -1,10 +1,10 @@
 """Radau collocation for accelerations that are stiff and not defined where a velocity vanishes.
 
-On a step of length ``h`` from ``(q, v)`` the acceleration is a polynomial that obeys ``a = f(s, q,
-v)`` at Radau's nodes, all of them after the start. The method is stiffly accurate and L-stable, of
-order ``2 k - 1`` at the end of a step; inside the step the order of the polynomials is their
-degree. Source: E. Hairer, G. Wanner, Solving Ordinary Differential Equations II (1996), section
-IV.5.
+On a step of length ``h`` from ``(q, v)`` the acceleration is a polynomial that obeys
+``a = f(s, q, v)`` at Radau's nodes, all of them after the start. The method is stiffly accurate and
+L-stable, of order ``2 k - 1`` at the end of a step; inside the step the order of the polynomials is
+their degree. Source: E. Hairer, G. Wanner, Solving Ordinary Differential Equations II (1996),
+section IV.5.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ Functions of ``B`` are ``p + r B``: two numbers, found for any sign of ``K`` and
 displacement, with its own ``F``. With ``|g''| <= b`` on the rest of the time, ``g`` has no zero
 before that of the parabola ``g + g' s - b s^2 / 2``. Going from zero to zero of such parabolas
 never passes a zero of ``g``, and converges to the first one quadratically. The bound follows from
-``g''^2 + K g'^2``, which decreases if ``K`` and ``C`` are positive. Once ``2 b g < g'^2`` with ``g'
-< 0`` a zero follows for certain, and a short series gives its place to rounding error.
+``g''^2 + K g'^2``, which decreases if ``K`` and ``C`` are positive. Once ``2 b g < g'^2`` with
+``g' < 0`` a zero follows for certain, and a short series gives its place to rounding error.
 """
 
 from __future__ import annotations

@@ -245,8 +245,8 @@ def _chebyshev_matrix(count: int) -> np.ndarray:
 
 @functools.cache
 def _slope_matrix(count: int) -> np.ndarray:
-    """Matrix from values at the Chebyshev nodes to power coefficients of the slope in ``2 s -
-    1``."""
+    """Matrix from values at the Chebyshev nodes to power coefficients of the slope in
+    ``2 s - 1``."""
     table = np.zeros((count - 1, count))
     for j, column in enumerate(_chebyshev_matrix(count).T):
         slope = np.polynomial.chebyshev.cheb2poly(np.polynomial.chebyshev.chebder(column))

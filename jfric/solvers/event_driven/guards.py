@@ -52,7 +52,7 @@ class Quantities(NamedTuple):
 
 
 def guards(prepared: Prepared, mode, inner: Inner, x: Quantities) -> Float[Array, "p g"]:
-    """Values of all guards, computed from these quantities."""
+    """Values of all guards, from the quantities ``x``."""
     return _assemble(prepared, mode, inner, x, magnitude=False)
 
 

@@ -207,8 +207,8 @@ def make(
 
 
 class Series(NamedTuple):
-    """Recurrence of the coefficients from those of one order less: ``f = forces z``, ``a = P f +
-    given w``."""
+    """Recurrence of the coefficients from those of one order less: ``f = forces z``,
+    ``a = P f + given w``."""
 
     forces: Float[Array, "n z"]
     P: Float[Array, "n n"]

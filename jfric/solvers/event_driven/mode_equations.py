@@ -112,8 +112,8 @@ def mode_equations(
     """Matrices for the given modes of contacts and the inner state of piecewise-linear elements.
 
     Contacts in ``held`` carry their static limits: they do not slide. ``still``: reactions and
-    accelerations by forces have no derivatives; :func:`implicit` adds those of the equations that
-    they solve.
+    accelerations by forces have no derivatives; :mod:`jfric.solvers.event_driven.implicit` adds
+    those of the equations that they solve.
     """
     mechanics = prepared.mechanics
     own = jax.lax.stop_gradient(prepared) if still else prepared

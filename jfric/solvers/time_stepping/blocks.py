@@ -49,8 +49,9 @@ class Steps(NamedTuple):
 class Block(NamedTuple):
     """Steps of a block; most blocks contain no event and no output.
 
-    ``steps()`` is called only where ``quiet`` is False: a change of mode, an impact or trouble.
-    ``motions(index)`` and ``rows(index)``: results of the steps with the numbers ``index`` (k,).
+    ``steps()`` is called only where ``quiet`` is False: after a change of mode, an impact or
+    trouble. ``motions(index)`` and ``rows(index)``: results of the steps with the numbers ``index``
+    (k,).
     """
 
     times: Float[Array, " L"]

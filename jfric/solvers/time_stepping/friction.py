@@ -87,7 +87,7 @@ def in_closed_form(
         else:
             numbers = contact_numbers(p.D, limit)
             if mechanics.smooth_impact[0]:
-                # Only the choice between both changes in each step, their numbers seldom do.
+                # The choice between the two changes from step to step, their numbers seldom.
                 bare = contact_numbers(p.D, Coefficients(*(jnp.zeros_like(x) for x in limit)))
                 was_open = mode[0] == Mode.OPEN
                 numbers = jax.tree.map(lambda a, b: jnp.where(was_open, a, b), bare, numbers)
@@ -114,7 +114,7 @@ class Limits(NamedTuple):
 
     ``holds`` (nt,): contacts with static coefficients; ``released``: those that slid nevertheless
     and never get static coefficients again. ``rests``: whether impulses with the ``basis`` of
-    :mod:`resting` hold all these contacts. ``changed``: whether to solve once more.
+    :mod:`jfric.contact.resting` hold all these contacts. ``changed``: whether to solve once more.
     """
 
     holds: Bool[Array, " nt"]

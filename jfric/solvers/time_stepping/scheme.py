@@ -20,9 +20,10 @@ class Scheme(NamedTuple):
     """Weights and rules of a scheme. ``theta``: weight of the end of the step.
 
     ``kappa``: weight of the sliding velocity at the start in the friction law, relative to that at
-    the end: 0 where the law holds at the end, 1 where it holds in the middle (``gamma_T+ +
-    gamma_T`` is twice the velocity there). ``middle``: loads are evaluated in the middle of the
-    step, not at both ends. ``stops``: the end velocity of a sticking contact is set to zero.
+    the end: 0 where the law holds at the end, 1 where it holds in the middle
+    (``gamma_T+ + gamma_T`` is twice the velocity there). ``middle``: loads are evaluated in the
+    middle of the step, not at both ends. ``stops``: the end velocity of a sticking contact is set
+    to zero.
     """
 
     theta: Scalar

@@ -28,12 +28,12 @@ class MoreauJean(AbstractTimeStepping):
     located: any number of contacts and switches cost the same. The error is of first order in
     ``dt`` through switches and impacts, and a gap closes only to ``dt`` times its velocity.
 
-    Masses and directions that depend on position are those of the predicted position ``q + h theta
-    v``; relative velocities at the ends of a step are known to second order, joints hold at its
-    end, and positions are projected on joints and lasting contacts. Between switches ``theta =
-    1/2`` thus keeps second order. Friction in a plane obeys its law at the end of the step, which
-    makes it first order while its direction turns; :class:`StabilisedMidpoint` is of second order
-    there.
+    Masses and directions that depend on position are those of the predicted position
+    ``q + h theta v``; relative velocities at the ends of a step are known to second order, joints
+    hold at its end, and positions are projected on joints and lasting contacts. Between switches
+    ``theta = 1/2`` thus keeps second order. Friction in a plane obeys its law at the end of the
+    step, which makes it first order while its direction turns; :class:`StabilisedMidpoint` is of
+    second order there.
 
     Where friction leaves no solution with finite forces (self-locking, Painleve), there is still
     one with impulses: sliding stops within a step (D. E. Stewart, SIAM Review 42 (2000), section
@@ -42,8 +42,8 @@ class MoreauJean(AbstractTimeStepping):
     ``method``: method for the contact problem of a step, see
     :func:`jfric.contact.contact_methods.solve_impulses`. ``max_steps``: bound on the number of
     steps. ``max_events``: capacity of the event log. ``adjoint``: see
-    :class:`jfric.AbstractSolver`; ``"reverse"`` stores one state for 1,024 steps, so give a
-    realistic ``max_steps``.
+    :class:`jfric.AbstractSolver`; ``"reverse"`` stores one state for 128 steps (1,024 in small
+    systems with one contact), so give a realistic ``max_steps``.
 
     Do not trust derivatives through changes of mode: they lack the term of the switching time,
     at any step, and may be wrong by a third or in sign. :class:`jfric.EventDriven` gives exact
