@@ -144,7 +144,7 @@ GRAMMAR = (
     "balance_fold(1); response.peak, response.peak_frequency"
 )
 
-#: Kinds that may be restricted to a part of a trajectory.
+#: Kinds that may be taken over a part of a trajectory.
 WINDOWED = (
     *("min", "max", "mean", "rms", "amplitude", "integral", "impulse", "dissipated"),
     *("stick_fraction", "event_count", "impact_count"),
@@ -176,12 +176,12 @@ def _bound_shown(bound: float | Quantity) -> str:
 class Quantity:
     """A number taken from a trajectory or from the equilibria of a system.
 
-    ``kind`` is the sort of number; ``name`` is a signal (``u``, ``v.u``, ``force.stop``), a contact
-    or an element, empty where the kind takes none; ``argument`` is the time [s] (a float), ``"t"``
-    for the times of a sweep, the number of the event or equilibrium (an int from 1), or None. For
-    equilibria, limits and special points the ``name`` is a degree of freedom, ``lambda_t.CONTACT``,
-    ``lambda_n.CONTACT`` or, except for equilibria, ``parameter``. ``window``: part of the
-    trajectory; None: all of it.
+    ``kind`` says which; ``name`` is a signal (``u``, ``v.u``, ``force.stop``), a contact or an
+    element, empty where the kind takes none; ``argument`` is the time [s] (a float), ``"t"`` for
+    the times of a sweep, the number of the event or equilibrium (an int from 1), or None. Of
+    equilibria, limits and special points the ``name`` is a degree of freedom,
+    ``lambda_t.CONTACT``, ``lambda_n.CONTACT`` or, but for equilibria, ``parameter``. ``window``:
+    the part of the trajectory that it is taken from; None: all of it.
     """
 
     kind: Kind
