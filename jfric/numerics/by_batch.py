@@ -1,6 +1,6 @@
-"""One form of a computation for a single trajectory, another for those of a batch.
+"""Computations with one form for a single trajectory and another for batches.
 
-``vmap`` alone knows whether there is a batch: :class:`jax.custom_batching.custom_vmap` asks it.
+Only ``vmap`` knows whether there is a batch: :class:`jax.custom_batching.custom_vmap` finds out.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from jax.custom_derivatives import SymbolicZero
 
 
 class Sizes(NamedTuple):
-    """Trajectories from which another form pays: in a batch of values or derivatives, whose program
-    may be used again, and in a sweep."""
+    """Numbers of trajectories from which another form pays: in a batch of values or derivatives,
+    whose program may be used again, and in a sweep."""
 
     values: int
     derivatives: int
@@ -26,10 +26,12 @@ class Sizes(NamedTuple):
 
 
 def by_batch(function: Callable, single: Any, batched: Any, sizes: Sizes) -> Any:
-    """``function(*single)``, under ``vmap`` over enough trajectories ``function(*batched)``.
+    """Result of ``function(*single)``, or of ``function(*batched)`` under ``vmap`` over enough
+    trajectories.
 
-    Both are tuples of any pytrees with the same arrays, which give the same results. Forward
-    derivatives of any order; only those of the arrays that have a tangent are computed.
+    ``single`` and ``batched`` are tuples of any pytrees with the same arrays, which give the same
+    results. There are forward derivatives of any order; only those of the arrays that have a
+    tangent are computed.
     """
     arrays, rest = eqx.partition(single, eqx.is_array)
     leaves, structure = jax.tree.flatten(arrays)
@@ -53,8 +55,8 @@ def by_batch(function: Callable, single: Any, batched: Any, sizes: Sizes) -> Any
 
 
 def _either(single: Callable, batched: Callable, leaves: list, rates: list, sizes: Sizes) -> list:
-    """``single(leaves, rates)``, or ``batched`` where ``leaves`` are a batch: several ``rates`` of
-    one trajectory are none."""
+    """Result of ``single(leaves, rates)``, or of ``batched`` where ``leaves`` are a batch; several
+    ``rates`` of one trajectory are no batch."""
 
     @custom_vmap
     def chosen(leaves, rates):
@@ -67,8 +69,8 @@ def _either(single: Callable, batched: Callable, leaves: list, rates: list, size
             enough = size >= (sizes.derivatives if rates else sizes.values)
             found = jax.vmap(batched if enough else single, in_axes=axes)(leaves, rates)
             return found, [True] * len(found)
-        # Which results depend on the rates that are a batch: those of one trajectory do not. Known
-        # when first traced; later there may be tracers of other batches around.
+        # Which results depend on the rates that are a batch (those of one trajectory do not).
+        # Recorded at the first trace; later there may be tracers of other batches.
         varies: list[bool] = []
 
         def over_rates(form):
@@ -110,8 +112,8 @@ def _either(single: Callable, batched: Callable, leaves: list, rates: list, size
 
 
 def _with_slopes(form: Callable, moving: list[int], held: int) -> Callable:
-    """``form`` with ``held`` rates, then its derivatives along further ones of the numbers
-    ``moving``."""
+    """Function that gives the results of ``form`` with ``held`` rates, then its derivatives along
+    further rates of the inputs ``moving``."""
 
     def both(leaves, rates):
         given, directions = [*leaves, *rates[:held]], rates[held:]
@@ -132,10 +134,11 @@ def _with_slopes(form: Callable, moving: list[int], held: int) -> Callable:
 def with_rates(
     values: Callable, both: Callable, primals: list, rates: list, most: int
 ) -> tuple[list, list]:
-    """``values(primals)``, and what their ``rates`` make of them.
+    """Results of ``values(primals)``, and their derivatives along ``rates``.
 
     ``both(count)(primals, rates)`` gives both by one program, for ``count`` rates of one trajectory
-    along the first axis, up to ``most``. Those of ``jacfwd`` take such programs: they are no batch.
+    along the first axis, up to ``most``. The rates of ``jacfwd`` use such programs: they are no
+    batch.
     """
 
     @custom_vmap
@@ -179,7 +182,7 @@ def with_rates(
 def _in_groups(
     both: Callable, size: int, primals: list, rates: list, most: int
 ) -> tuple[list, list]:
-    """``size`` rates, as many at a time as one program takes."""
+    """Results along ``size`` rates, as many at a time as one program takes."""
     groups = -(-size // most)
     count = -(-size // groups)
     if groups == 1:

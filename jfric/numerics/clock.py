@@ -1,7 +1,7 @@
-"""Time as a number and what rounding leaves out of it.
+"""Time as a number and the remainder that rounding leaves out.
 
-A flight that is repeated has the same length every time: rounding it to what time resolves would
-shift all later impacts to the same side.
+A repeated flight has the same length every time: if it were rounded to the resolution of time, all
+later impacts would be shifted to the same side.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from jaxtyping import Array, Float
 
 
 class Instant(NamedTuple):
-    """The instant ``t + rest``; ``t`` is the number nearest to it."""
+    """The instant ``t + rest``; ``t`` is the nearest floating-point number."""
 
     t: Float[Array, ""]
     rest: Float[Array, ""]
 
 
 def later(t, rest, s) -> Instant:
-    """The instant a time ``s`` after ``t + rest``; exact but for the rounding of ``rest + s``.
+    """Instant at a time ``s`` after ``t + rest``; exact except for the rounding of ``rest + s``.
 
     Source: D. E. Knuth, The Art of Computer Programming, volume 2, section 4.2.2, theorem B.
     """
@@ -31,7 +31,7 @@ def later(t, rest, s) -> Instant:
 
 
 def outside_span(times, start: Any, end: Any) -> np.ndarray:
-    """Which ``times`` lie before ``start`` or behind ``end``, beyond the rounding of these two."""
+    """Mask of ``times`` before ``start`` or after ``end``, beyond the rounding of these two."""
     kinds = [np.asarray(x).dtype for x in (start, end)]
     eps = max(np.finfo(kind if kind.kind == "f" else float).eps for kind in kinds)
     first, last = float(start), float(end)

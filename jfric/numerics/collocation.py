@@ -1,9 +1,10 @@
-"""Radau's collocation for accelerations that are stiff and not defined where a velocity vanishes.
+"""Radau collocation for accelerations that are stiff and not defined where a velocity vanishes.
 
-On a step of length ``h`` from ``(q, v)`` the acceleration is a polynomial that obeys ``a = f(s, q,
-v)`` at Radau's nodes, all of them behind the start. The method is stiffly accurate and L-stable, of
-order ``2 k - 1`` at the end of a step; inside the polynomials are of the order of their degree.
-Source: E. Hairer, G. Wanner, Solving Ordinary Differential Equations II (1996), section IV.5.
+On a step of length ``h`` from ``(q, v)`` the acceleration is a polynomial that obeys
+``a = f(s, q, v)`` at Radau's nodes, all of them after the start. The method is stiffly accurate and
+L-stable, of order ``2 k - 1`` at the end of a step; inside the step the order of the polynomials is
+their degree. Source: E. Hairer, G. Wanner, Solving Ordinary Differential Equations II (1996),
+section IV.5.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from jfric.numerics.linear_algebra import inverse
 from jfric.numerics.polynomials import DEGREE
 from jfric.numerics.runge_kutta import Stages
 
-#: Inverses, and steps with each, before a step counts as too long.
+#: Largest number of inverses, and of steps with each, before a step counts as too long.
 NEWTON = 20
-#: Changes of the last Newton step, relative to the largest acceleration: none, and still enough.
+#: Changes of the last Newton step, relative to the largest acceleration and in rounding errors:
+#: converged, and still acceptable.
 CONVERGED, GOOD = 4.0, 1e6
-#: Part of the step before to which one has to fall for an inverse to serve again.
+#: Fraction of the previous step below which a step must fall for an inverse to be used again.
 FALLS = 0.1
 
 
@@ -44,14 +46,14 @@ class Tables(NamedTuple):
 
 @functools.cache
 def tables(degree: int) -> Tables:
-    """For positions of this degree: two nodes less than it has coefficients."""
+    """Tables for positions of this ``degree``, which has two nodes less than coefficients."""
     k = degree - 1
     # Zeros of P_k - P_(k-1) on [-1, 1]: Radau's points with the right end, on [0, 1].
     ends = np.zeros(k + 1)
     ends[k - 1 :] = -1.0, 1.0
     nodes = np.sort(np.real(legendre.legroots(ends)))
     nodes[-1] = 1.0
-    # Their coefficients lose digits.
+    # Coefficients of these polynomials lose digits.
     nodes = 0.5 * (1.0 + nodes.astype(np.longdouble))
     velocities, positions = np.zeros((2, degree + 1, k), np.longdouble)
     for i in range(k):
@@ -73,11 +75,11 @@ def collocation(
     guess: Callable,
     parts: Float[Array, " n"] | None = None,
 ) -> Stages:
-    """A step of ``q'' = acceleration(s, q, v)`` of length ``h``, as an explicit method gives it.
+    """Step of ``q'' = acceleration(s, q, v)`` of length ``h``, in the form of an explicit method.
 
-    ``guess(s)`` (n,): accelerations to start Newton's method from. Where it does not converge the
-    error is not defined. ``parts`` (n,): sizes of what accelerations are the difference of; in
-    equilibrium they are rounding errors of these.
+    ``guess(s)`` (n,): accelerations from which Newton's method starts. The error is undefined where
+    it does not converge. ``parts`` (n,): sizes of the terms that cancel in the accelerations, which
+    are rounding errors of these terms in equilibrium.
     """
     dtype, n = q.dtype, q.shape[0]
     nodes, _, _ = _nodes(dtype)
@@ -96,7 +98,7 @@ def collocation(
         del residual
 
         def improved(state):
-            """Steps with one inverse, as long as each is much shorter than the one before."""
+            """Make steps with one inverse, as long as each is much shorter than the one before."""
             rounds, a, _, _ = state
             inverted = newton(a)
 
@@ -122,8 +124,8 @@ def collocation(
 
         none = jnp.full((), jnp.inf, dtype)
         _, a, size, _ = jax.lax.while_loop(unfinished, improved, (0, start, none, none))
-        # What did not converge may have overflowed. The step is not taken, but a derivative in
-        # reverse passes through it, and zero times infinity is not zero.
+        # An iteration that did not converge may have overflowed. The step is not taken, but a
+        # derivative in reverse passes through it, and zero times infinity is not zero.
         return jnp.where(size <= GOOD * eps, a, 0.0), size
 
     def tangent_solve(linear, y):
@@ -147,7 +149,7 @@ def collocated_change(
     found: Stages,
     change: Float[Array, " y"],
 ) -> Stages:
-    """How the step ``found`` by :func:`collocation` moves a small ``change`` of its start."""
+    """Result of the step ``found`` by :func:`collocation` for a small ``change`` of its start."""
     n = q.shape[0]
     nodes, _, _ = _nodes(q.dtype)
     dq, dv = change[:n], change[n:]
@@ -157,7 +159,7 @@ def collocated_change(
     pull, J = pull.reshape(-1), _missed_by(h, by_q, by_v)
     inverted = inverse(J)
     da = inverted @ pull
-    # What is small beside the others has errors of their size.
+    # Small components have errors of the size of the largest ones.
     da = da + inverted @ (pull - J @ da)
     return _whole(dq, dv, h, da.reshape(-1, n))
 
@@ -178,14 +180,14 @@ def _along(q, v, h, a) -> tuple[Float[Array, "k n"], Float[Array, "k n"]]:
 
 
 def _slopes(acceleration: Callable, h, position, velocity) -> tuple[Array, Array]:
-    """Derivatives (k, n, n) of accelerations at the nodes by position and by velocity."""
+    """Derivatives (k, n, n) of accelerations at the nodes with respect to position and velocity."""
     nodes, _, _ = _nodes(position.dtype)
     slopes = jax.vmap(jax.jacfwd(acceleration, argnums=(1, 2)))
     return slopes(h * nodes, position, velocity)
 
 
 def _missed_by(h, by_q, by_v) -> Float[Array, "kn kn"]:
-    """How far accelerations at the nodes miss their equations, by accelerations."""
+    """Derivatives of the residuals at the nodes with respect to the accelerations there."""
     _, A, B = _nodes(by_q.dtype)
     k, n, _ = by_q.shape
     J = h * h * by_q[:, :, None, :] * B[:, None, :, None]

@@ -1,5 +1,5 @@
-"""How programs are compiled on which platform: code generation, rows of batches, and the cache of
-compiled programs.
+"""Compilation of programs by platform: code generation, rows of batches, and the cache of compiled
+programs.
 
 Settings of the whole process are for entry points: a library import never touches them.
 """
@@ -21,37 +21,37 @@ import jax
 from jfric.numerics.tracing import remark, traced_for
 
 #: XLA's older code generator for CPU kernels compiles the many small kernels of a solver in half
-#: the time; they run as fast. One pass over the program moves reshapes back and forth until a limit
-#: on rounds, and everything else with it: without it compilation takes a fifth less. Another moves
-#: what does not change out of loops, bit by bit; the solvers do that themselves, and without it
-#: compilation takes a tenth less (measured with jaxlib 0.10.1).
+#: the time, and these run as fast. One pass over the program moves reshapes, and everything else
+#: with them, back and forth up to a limit on rounds; without this pass compilation takes a fifth
+#: less. Another one moves loop invariants out of loops bit by bit; the solvers do so themselves,
+#: and without the pass compilation takes a tenth less (measured with jaxlib 0.10.1).
 QUICK = {
     "xla_cpu_use_fusion_emitters": False,
     "xla_disable_hlo_passes": "reshape-mover,while-loop-invariant-code-motion",
 }
 
-#: Machine code of one trajectory gains nothing from vectors: without the search for them mechanisms
-#: compile in four fifths of the time and run as fast.
+#: Machine code of one trajectory gains nothing from vectors: without the search for vectors
+#: mechanisms compile in four fifths of the time and run as fast.
 SINGLE = {"xla_backend_optimization_level": 1}
-#: Machine code that is not optimised compiles in half the time and runs half to a fifth as fast.
+#: Unoptimised machine code compiles in half the time and runs half to a fifth as fast.
 BRIEF = {"xla_backend_optimization_level": 0}
 
-#: Vectors of eight numbers where the processor has them; XLA takes four unless told otherwise.
-#: Batches of the closed form are 1.8 times as fast.
+#: Vectors of eight numbers where the processor has them; by default XLA uses four. Batches of the
+#: closed form are 1.8 times as fast.
 WIDE = {"xla_cpu_prefer_vector_width": 512}
 
 #: Loops that touch fewer bytes in a round become one piece of machine code (by default 1,024).
-#: Those of one trajectory and of a small batch then run without a call for each of their kernels,
-#: and without going from processor to processor: several times as fast. Loops of large batches
-#: touch more. XLA takes this from the environment alone.
+#: Loops of one trajectory and of a small batch then run without a call for each of their kernels,
+#: and without changing processors: several times as fast. Loops of large batches touch more bytes.
+#: XLA reads this option from the environment only.
 WHOLE_LOOPS = "xla_cpu_small_while_loop_byte_threshold=2000000"
 
-#: Kernels of scalars read and write many vectors at once; LLVM gives up vectorising such a loop
-#: where it takes more than 128 comparisons to make sure that they do not overlap. Four to eight
-#: times as fast.
+#: Kernels of scalars read and write many vectors at once. LLVM does not vectorise such a loop if
+#: more than 128 comparisons are needed to show that the vectors do not overlap. With this option
+#: the loop is four to eight times as fast.
 VECTORS = "-vectorize-memory-check-threshold=1000000"
 
-#: It compares none that the compiler has told apart; of more than 250 it forgets that.
+#: Arrays that the compiler has distinguished need no comparison, but it forgets this beyond 250.
 TOLD_APART = "-alias-set-saturation-threshold=10000"
 
 
@@ -60,9 +60,9 @@ class Platform(NamedTuple):
 
     The trajectories of a batch that step together are a row. ``row``: number of trajectories in a
     row; ``small_row``: this number where a pass holds few numbers of each trajectory; ``rows``:
-    most rows of one call, empty rows cost nothing. ``tail``: rows, and trajectories of each, for
-    trajectories that a row did not wait for. ``options``: those of the compiler, for programs of
-    many small kernels.
+    largest number of rows of one call, where empty rows cost nothing. ``tail``: number of rows, and
+    of trajectories in each, for trajectories that a row did not wait for. ``options``: those of the
+    compiler, for programs of many small kernels.
     """
 
     row: int
@@ -83,8 +83,8 @@ ACCELERATOR = Platform(row=131_072, small_row=131_072, rows=64, tail=(1, 4096), 
 
 
 def platform(name: str | None = None) -> Platform:
-    """The choices for the platform ``name`` (``"cpu"``, ``"cuda"``, ...), by default the one that
-    programs are traced for."""
+    """Settings for the platform ``name`` (``"cpu"``, ``"cuda"``, ...), by default the one for which
+    programs are traced."""
     if (traced_for() if name is None else name) != "cpu":
         return ACCELERATOR
     return CPU_WHOLE if _has_whole_loops() else CPU
@@ -94,8 +94,8 @@ Options = Mapping[str, bool | int | str]
 
 
 def _known(chosen: Mapping[str, bool | int | str]) -> Options:
-    """Compiler options of ``chosen`` that the environment does not set, where this jaxlib knows
-    them, all or none."""
+    """Compiler options of ``chosen`` that the environment does not set; none if this jaxlib does
+    not know all of them."""
     flags = os.environ.get("XLA_FLAGS", "")
     return dict(_admitted(tuple((k, v) for k, v in chosen.items() if k not in flags)))
 
@@ -111,7 +111,7 @@ def _admitted(options: tuple[tuple[str, bool | int | str], ...]) -> tuple:
 
 def quick_options() -> Options:
     """Compiler options that shorten compilation and widen vectors, where this platform and this
-    jaxlib know them. What the environment sets stays."""
+    jaxlib know them. Options set by the environment stay."""
     return _known(platform().options)
 
 
@@ -131,12 +131,12 @@ def _with(more: Mapping[str, int]) -> Options:
 
 
 def no_options() -> Options:
-    """Compiler options for programs that run for long: those of the process."""
+    """Compiler options for programs that run for a long time: those of the process."""
     return {}
 
 
 def compile_quickly() -> None:
-    """Compile everything in this process as the solvers are, and whole loops as machine code.
+    """Compile this process's programs with the solvers' options, and whole loops as machine code.
 
     Call it before JAX is used. The flags of the compiler are set::
 
@@ -159,18 +159,18 @@ def compile_quickly() -> None:
 
 
 def _knows_flags() -> bool:
-    """Whether this jaxlib is one whose flags are known: XLA ends the process otherwise."""
+    """Whether the flags of this jaxlib are known; an unknown flag makes XLA end the process."""
     return tuple(int(x) for x in version("jaxlib").split(".")[:2]) <= (0, 10)
 
 
 def compiles_lowered() -> bool:
-    """Whether programs of lowered loops compile in seconds in this process: on a CPU after
+    """Whether programs of lowered loops compile within seconds in this process: on a CPU only after
     :func:`compile_quickly`."""
     return traced_for() != "cpu" or VECTORS in os.environ.get("XLA_FLAGS", "")
 
 
 def warn_if_lowered_compiles_slowly() -> None:
-    """Say so where :func:`compiles_lowered` does not hold."""
+    """Remark on slow compilation where :func:`compiles_lowered` is False."""
     if compiles_lowered():
         return
     remedy = "call jfric.compile_quickly() before JAX is used"
@@ -183,11 +183,11 @@ def warn_if_lowered_compiles_slowly() -> None:
 
 
 def kernel_arrays() -> int:
-    """Arrays, read and written, of which kernels of scalars may be made.
+    """Largest number of arrays, read and written, of a kernel of scalars.
 
-    On a CPU XLA ends the process where there are 1,000 results, as many as are read or written;
-    without :func:`compile_quickly` loops of more than 250 arrays stay scalar, or compare all pairs
-    of them first, which overflows the stack of the compiler. CUDA hands 4 KiB of pointers to a
+    On a CPU XLA ends the process at 1,000 results, the number of arrays that are read or written.
+    Without :func:`compile_quickly` loops of more than 250 arrays stay scalar, or first compare all
+    pairs of them, which overflows the stack of the compiler. CUDA passes 4 KiB of pointers to a
     kernel, two for each array that is read or written.
     """
     if traced_for() != "cpu":
@@ -196,16 +196,16 @@ def kernel_arrays() -> int:
 
 
 def _has_whole_loops() -> bool:
-    """Whether loops of small batches become one piece of machine code in this process: whether
-    :func:`compile_quickly` has been called, or the environment asks for the same."""
+    """Whether loops of small batches become one piece of machine code in this process, by a call of
+    :func:`compile_quickly` or by the environment."""
     return WHOLE_LOOPS in os.environ.get("XLA_FLAGS", "")
 
 
 def collect_seldom() -> None:
-    """Let Python look for reference cycles a hundred times less often.
+    """Let Python search for reference cycles a hundred times less often.
 
-    Tracing makes millions of objects and next to no cycles; looking for them takes a tenth of a
-    short command's time.
+    Tracing makes millions of objects and next to no cycles; the search takes a tenth of the time of
+    a short command.
     """
     gc.set_threshold(100_000, 50, 100)
 
@@ -247,8 +247,8 @@ def compilation_folder() -> Path | None:
 
 
 def _silence_cache_loads() -> None:
-    """On some processors XLA logs false alarms, kilobytes of them, about every cached program
-    (https://github.com/jax-ml/jax/issues/38445)."""
+    """Silence false alarms that XLA logs, in kilobytes, about every cached program on some
+    processors (https://github.com/jax-ml/jax/issues/38445)."""
     # jax itself sets TF_CPP_MIN_LOG_LEVEL to 1.
     if "JAX_LOGGING_LEVEL" in os.environ or os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
         return

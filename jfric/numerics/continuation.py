@@ -1,7 +1,7 @@
 """Continuation of curves: steps along them, and places between two points.
 
-Algorithms are generators that yield what they want computed and are sent the answers. They know no
-equations, and do not care who answers: a function (:func:`run`), another generator
+Algorithms are generators: they yield a request for a computation and are sent the answer. They know
+no equations and do not depend on who answers: a function (:func:`run`), another generator
 (:func:`delegate`), or one batch for many curves (:func:`side_by_side`).
 """
 
@@ -19,7 +19,7 @@ Further = TypeVar("Further")
 Reply = TypeVar("Reply")
 Result = TypeVar("Result")
 
-#: Reasons for the end of a curve that :func:`steps` gives itself.
+#: Reasons for the end of a curve that :func:`steps` itself gives.
 STALLED, TOO_MANY = "stalled", "too many steps"
 #: Rounds of Brent's method.
 ROUNDS = 100
@@ -46,8 +46,8 @@ def delegate(
     generator: Generator[Request, Answer, Result],
     answer: Callable[[Request], Generator[Further, Reply, Answer]],
 ) -> Generator[Further, Reply, Result]:
-    """Result of a generator whose requests are answered by generators with requests of their
-    own."""
+    """Result of a generator whose requests are answered by other generators with their own
+    requests."""
     try:
         request = next(generator)
         while True:
@@ -63,7 +63,7 @@ def side_by_side(
 ) -> list[Result]:
     """Results of all generators, whose requests are computed together.
 
-    Once every generator waits, ``compute`` answers the requests of the most frequent ``kind``. An
+    When every generator waits, ``compute`` answers the requests of the most frequent ``kind``. An
     error, or an interruption, closes all generators.
     """
     results: list[Any] = [None] * len(generators)
@@ -91,15 +91,15 @@ def side_by_side(
 
 
 class Lengths(NamedTuple):
-    """Longest step along a curve, and the length below which nothing goes on."""
+    """Longest step along a curve, and the length below which the curve ends."""
 
     longest: float
     shortest: float
 
 
 class Trial(NamedTuple):
-    """Request for a step of the length ``size`` from the point ``here``; ``first``: no step from
-    there was tried before."""
+    """Request for a step of length ``size`` from the point ``here``; ``first``: whether no step
+    from there was tried before."""
 
     here: Any
     size: float
@@ -108,7 +108,7 @@ class Trial(NamedTuple):
 
 class Advance(NamedTuple):
     """Outcome of a step: the point at its end, None where the step was too long, and the length of
-    the next one; ``ended``: why nothing follows."""
+    the next one; ``ended``: the reason why nothing follows."""
 
     point: Any
     size: float = 0.0
@@ -116,8 +116,8 @@ class Advance(NamedTuple):
 
 
 def steps(here: Any, size: float, lengths: Lengths, most: int) -> Generator[Trial, Advance, str]:
-    """Steps along a curve from the point ``here``, at most ``most``, the first one of the length
-    ``size``: why the curve ended."""
+    """Reason for the end of a curve after steps from the point ``here``, at most ``most``, the
+    first of length ``size``."""
     for _ in range(most):
         first = True
         while True:
@@ -174,10 +174,10 @@ def zero(
 def halved(
     low: float, high: float, relative: float, absolute: float, most: int
 ) -> Generator[float, bool, tuple[float, float]]:
-    """Two places between which something ends: it holds at ``low`` and no more at ``high``.
+    """Two places between which a property ends, which holds at ``low`` and not at ``high``.
 
-    They are no farther apart than the larger of ``relative`` times ``high`` and ``absolute``, or
-    what ``most`` halvings leave.
+    Their distance is at most the larger of ``relative`` times ``high`` and ``absolute``, or the
+    remainder after ``most`` halvings.
     """
     for _ in range(most):
         if abs(high - low) <= max(relative * abs(high), absolute):

@@ -1,4 +1,4 @@
-"""Cores of this machine, which batches are shared out to."""
+"""Cores of this machine, between which batches are divided."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from jax.sharding import AxisType, Mesh, PartitionSpec
 from jfric.errors import ProblemError
 from jfric.numerics.limits import DEVICES, require_count
 
-#: Trajectories from which on it is worth saying that cores are idle: seconds, not fractions.
+#: Number of trajectories above which idle cores deserve a warning: they cost seconds.
 MANY = 4096
 
 Shared = TypeVar("Shared", bound=Callable)
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def use_cores(count: int | None = None) -> int:
-    """Share out sweeps and other batches of jfric to ``count`` cores; returns their number.
+    """Divide sweeps and other batches of jfric between ``count`` cores; returns their number.
 
-    By default to all that this process may use. JAX has one device on a CPU unless it is told
-    otherwise before the first array: this does so. ``jax.vmap`` and ``jax.jit`` go on to use one
-    device; ``jax.devices()`` lists as many as there are cores. Raises :class:`jfric.ProblemError`
-    for a number that cannot be, and where JAX has begun to use its devices and there are not so
-    many. First of all in a script::
+    The default is all cores that this process may use. JAX has one device on a CPU unless it is
+    configured otherwise before the first array, which this function does. ``jax.vmap`` and
+    ``jax.jit`` still use one device; ``jax.devices()`` lists as many as there are cores. Raises
+    :class:`jfric.ProblemError` for an impossible number, and where JAX already uses its devices and
+    their number differs. Call it first in a script::
 
         >>> jfric.compile_quickly()
         >>> jfric.use_cores(1)
@@ -57,8 +57,9 @@ def use_cores(count: int | None = None) -> int:
 
 
 def on_all_devices(function: Shared, split: tuple[bool, ...]) -> Shared:
-    """``function`` of batches with an equal share of rows on each device, which stops its loops
-    alone; ``split``: whether an argument has those rows, or is the same everywhere."""
+    """``function`` of batches with an equal share of rows on each device, whose loops stop
+    independently; ``split``: for each argument, whether it has these rows or is the same
+    everywhere."""
     devices = jax.local_devices()
     if len(devices) == 1:
         return function
@@ -70,7 +71,7 @@ def on_all_devices(function: Shared, split: tuple[bool, ...]) -> Shared:
 
 @functools.cache
 def warn_idle_cores(devices: int, available: int) -> None:
-    """Say once that a large batch has fewer devices than the process has cores."""
+    """Warn once that a large batch has fewer devices than the process has cores."""
     warnings.warn(
         f"a sweep runs on {devices} of {available} cores; for all of them call jfric.use_cores() "
         "first of all (devices=1 says that one is meant)",

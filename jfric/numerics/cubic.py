@@ -5,10 +5,10 @@ On the interval from ``x_i`` to ``x_i + h`` with values ``y_0``, ``y_1`` and slo
 
     y(x) = y_0 + h u d_0 + (y_1 - y_0 - h d_0) u^2 (3 - 2 u) + h (d_1 - d_0) u^2 (u - 1)
 
-Slopes are those of the natural cubic spline (twice continuously differentiable), of the one
-that is level at both ends, or those that keep the curve monotone wherever the values are (once
-continuously differentiable; F. N. Fritsch, J. Butland, "A method for constructing local
-monotone piecewise cubic interpolants", SIAM J. Sci. Stat. Comput. 5 (1984)).
+Slopes are those of the natural cubic spline (twice continuously differentiable), of the spline with
+zero slope at both ends, or those that keep the curve monotone wherever the values are (once
+continuously differentiable; F. N. Fritsch, J. Butland, "A method for constructing local monotone
+piecewise cubic interpolants", SIAM J. Sci. Stat. Comput. 5 (1984)).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def natural_slopes(x: Float[Array, " k"], y: Float[Array, " k"]) -> Float[Array,
 
 
 def flat_slopes(x: Float[Array, " k"], y: Float[Array, " k"]) -> Float[Array, " k"]:
-    """Slopes at the knots of the cubic spline with none at both ends."""
+    """Slopes at the knots of the cubic spline with zero slope at both ends."""
     return _spline(x, y, flat=True)
 
 
@@ -46,7 +46,7 @@ def _spline(x, y, *, flat: bool):
 
 
 def monotone_slopes(x: Float[Array, " k"], y: Float[Array, " k"]) -> Float[Array, " k"]:
-    """Slopes at the knots with which the curve turns only where the values do."""
+    """Slopes at the knots for a curve that turns only where the values do."""
     h = jnp.diff(x)
     secant = jnp.diff(y) / h
     if x.shape[0] == 2:
@@ -56,7 +56,7 @@ def monotone_slopes(x: Float[Array, " k"], y: Float[Array, " k"]) -> Float[Array
     same = a * b > 0
     safe_a, safe_b = jnp.where(same, a, 1.0), jnp.where(same, b, 1.0)
     inside = jnp.where(same, (first + second) / (first / safe_a + second / safe_b), 0.0)
-    # At an end half of the curvature is left, within what keeps the curve monotone.
+    # At an end half of the curvature remains, within the limits that keep the curve monotone.
     ends = (1.5 * secant[:1] - 0.5 * inside[:1], 1.5 * secant[-1:] - 0.5 * inside[-1:])
     start, end = (
         jnp.where(d * s > 0, d, 0.0) for d, s in zip(ends, (secant[:1], secant[-1:]), strict=True)
@@ -65,7 +65,8 @@ def monotone_slopes(x: Float[Array, " k"], y: Float[Array, " k"]) -> Float[Array
 
 
 def _solve(A: Float[Array, "k k"], b: Float[Array, " k"]) -> Float[Array, " k"]:
-    """Rows of ``A`` are dominated by their diagonal: elimination needs no exchange of rows."""
+    """Solution of ``A x = b``. Rows of ``A`` are dominated by their diagonal, so that elimination
+    needs no exchange of rows."""
     size = b.shape[0]
     rows = jnp.concatenate([A, b[:, None]], axis=1)
     for i in range(size):
@@ -77,7 +78,7 @@ def _solve(A: Float[Array, "k k"], b: Float[Array, " k"]) -> Float[Array, " k"]:
 def evaluate(
     x: Float[Array, " k"], y: Float[Array, " k"], slopes: Float[Array, " k"], at: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """The curve at ``at``; a straight line before the first knot and beyond the last."""
+    """Value of the curve at ``at``; straight before the first knot and beyond the last."""
     # Branches, not limits: at the knots of the ends derivatives are those of the curve.
     before, beyond = at < x[0], at > x[-1]
     inside = jnp.where(before, x[0], jnp.where(beyond, x[-1], at))
@@ -97,7 +98,7 @@ def evaluate(
 
 
 def least(x, y, slopes) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Where between its first and last knot (k,) the curve is least, and how much it is there."""
+    """Place of the minimum of the curve between its first and last knot, and its value."""
     h, rise = jnp.diff(x), jnp.diff(y)
     d0, d1 = slopes[:-1] * h, slopes[1:] * h
     # y = y_0 + d0 u + square u^2 + cube u^3
@@ -106,7 +107,7 @@ def least(x, y, slopes) -> tuple[Float[Array, ""], Float[Array, ""]]:
     far = -square - jnp.where(square < 0, -root, root)
     u = jnp.stack([_ratio(far, 3.0 * cube), _ratio(d0, far)])
     turns = y[:-1] + u * (d0 + u * (square + u * cube))
-    # Knots as they are: the sum at their end is rounded.
+    # The knots' own values: the polynomial at the end of a piece is rounded.
     values = jnp.concatenate([y, jnp.where((u > 0) & (u < 1), turns, jnp.inf).ravel()])
     lowest = jnp.argmin(values)
     return jnp.concatenate([x, (x[:-1] + h * u).ravel()])[lowest], values[lowest]

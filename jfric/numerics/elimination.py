@@ -1,8 +1,7 @@
 """Linear systems that may be singular: Gauss-Jordan elimination with complete pivoting.
 
-Written in plain array operations, so that a large batch of small systems runs without a library
-call for each. The decisions have no derivatives; one step of refinement carries those of the
-solution.
+It uses plain array operations, so that a large batch of small systems runs without a library call
+for each. The decisions have no derivatives; one step of refinement carries those of the solution.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ CONSISTENT = 1e-11
 class General(NamedTuple):
     """All solutions of ``A x = b``: ``x + null @ y``.
 
-    ``size``: magnitude of the contributions to each unknown, which rounding errors are relative
-    to. ``null`` (m, m): a column for each free unknown, zero columns elsewhere. ``nullity``:
+    ``size``: magnitude of the contributions to each unknown, the reference size for rounding
+    errors. ``null`` (m, m): a column for each free unknown, zero columns elsewhere. ``nullity``:
     number of free unknowns. ``consistent``: whether there is a solution.
     """
 
@@ -82,7 +81,7 @@ def _factor(largest):
 
 
 def _reduce(A):
-    """``(R, G, pivot)`` with ``R = G A`` reduced: unit columns at the pivots."""
+    """Reduced form ``(R, G, pivot)`` of ``A``, with ``R = G A``: unit columns at the pivots."""
     rows, columns = A.shape
     largest = jnp.max(jnp.abs(A), initial=0.0)
 

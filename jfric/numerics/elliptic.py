@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 #: Rounds of the mean; enough for the smallest complement.
 ROUNDS = 8
-#: Complements below this are as good as zero.
+#: Complements below this value count as zero.
 SMALLEST = 1e-30
 
 
@@ -28,12 +28,13 @@ class Elliptic(NamedTuple):
 
 
 def elliptic(m, complement) -> Elliptic:
-    """For the parameter ``0 <= m <= 1`` and its ``complement`` ``1 - m``, which is known better
-    than by subtraction. ``D`` and ``C`` grow like its logarithm.
+    """Integrals for the parameter ``0 <= m <= 1`` and its ``complement`` ``1 - m``, which is more
+    accurate than by subtraction. ``D`` and ``C`` grow like the logarithm of the complement.
 
-    By the arithmetic-geometric mean; what is summed are its differences over ``m``, so that ``B``,
-    ``D`` and ``C`` have all digits where they are nearly those of a circle. Source: R. Bulirsch,
-    Numerical calculation of elliptic integrals and elliptic functions, Numer. Math. 7 (1965)::
+    The method is the arithmetic-geometric mean; the sum runs over its differences divided by ``m``,
+    so that ``B``, ``D`` and ``C`` have all digits where they are nearly those of a circle. Source:
+    R. Bulirsch, Numerical calculation of elliptic integrals and elliptic functions, Numer. Math. 7
+    (1965)::
 
         >>> found = elliptic(jnp.asarray(0.0), jnp.asarray(1.0))
         >>> [round(float(x) * 16 / np.pi, 9) for x in found]
@@ -49,7 +50,7 @@ def elliptic(m, complement) -> Elliptic:
         difference, weight = 0.25 * m * difference * difference / a, 2.0 * weight
         return a, b, difference, weight, total + weight * difference * difference
 
-    # Written out it would take most of the compile time of those who differentiate it often.
+    # An unrolled loop would take most of the compile time of programs that differentiate it often.
     means = a, b, difference, jnp.ones_like(a), total
     a, *_, total = jax.lax.fori_loop(0, ROUNDS, narrowed, means)
     K = 0.5 * np.pi / a

@@ -2,9 +2,9 @@
 
 On the step ``s in [0, 1]`` a guard is ``g(s) = sum_k c_k s^k`` plus a remainder of known bound.
 In Bernstein form, all coefficients positive proves that there is no zero; exactly one change of
-sign proves exactly one zero (Descartes' rule). Anything else is undecided and the caller retries
-with half the step. Zeros at the start are known with their multiplicity and divided out: the
-first ``order`` coefficients are zero and the rule holds for the others.
+sign proves exactly one zero (Descartes' rule). All other cases are undecided, and the caller
+retries with half the step. Zeros at the start are known with their multiplicity and divided out:
+the first ``order`` coefficients are zero and the rule holds for the others.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from jfric.numerics.tolerances import ROUNDINGS
 
 #: Leading coefficients of a guard that may vanish before it counts as identically zero.
 LEADING = 5
-#: A zero this part of a step away from its end is one at the end.
+#: A zero within this fraction of a step from its end counts as a zero at the end.
 AT_END = 1e-9
-#: What the certificate finds of a guard, if not the place of its only zero inside the step.
+#: Results of the certificate for a guard, other than the place of its only zero inside the step.
 LAST, NO_ZERO, UNDECIDED = 1.0, 2.0, 3.0
 
 
@@ -36,10 +36,9 @@ class Isolation(NamedTuple):
     """Result of the certificate of a step.
 
     ``root``: the earliest zero of any guard, 2 where no guard has one; ``guard``: the guard that
-    has this zero.
-    ``decided`` is False where the step must be shortened, to the fraction ``retry``;
-    ``undecided`` names the guards that the certificate could not decide. ``near``: there is exactly
-    one zero, so near the start that a shorter step is needed to find its place.
+    has this zero. ``decided`` is False where the step must be shortened, to the fraction ``retry``;
+    ``undecided`` marks the guards that the certificate could not decide. ``near``: there is exactly
+    one zero, so close to the start that only a shorter step can find its place.
     """
 
     root: Float[Array, ""]
@@ -48,7 +47,7 @@ class Isolation(NamedTuple):
     undecided: Bool[Array, " g"]
     retry: Float[Array, ""]
     near: Bool[Array, ""]
-    #: What cannot be told from zero of the guard that has it.
+    #: Values of the guard with the zero that cannot be distinguished from zero.
     resolution: Float[Array, ""]
     #: Coefficients of the guard that seems to be first.
     chosen: Float[Array, " p"]
@@ -95,15 +94,15 @@ def isolate(
     """Certify all guards on ``[0, 1]`` and locate the earliest zero.
 
     Guards are the combinations ``rows`` of the polynomials in ``coefficients`` (None: these
-    themselves). Those of a guard below index ``order`` count as zero, the one at ``order`` is
-    positive; a guard in ``null`` vanishes identically and holds. One in ``stays`` holds where it
-    cannot be told from zero all along (:func:`jfric.contact.rules.may_stay_at_zero`). ``remainder``
-    bounds what the polynomials leave out. A guard that comes as near to zero as ``zero`` has not
-    been told from one that reaches it. Zeros are found to rounding error. At least one guard.
-    ``ending``: part of its magnitude up to which a guard that is zero at the end of the step only
-    is zero there, not before (0: no such guard).
-    ``degree``: that of the polynomials, where coefficients that are zero were left out. ``apart``:
-    for a program that will be lowered. ``on``: whether the trajectory is running.
+    themselves); there is at least one guard. Coefficients of a guard below index ``order`` count as
+    zero, the one at ``order`` is positive; a guard in ``null`` vanishes identically and holds. A
+    guard in ``stays`` holds where it cannot be distinguished from zero on the whole step
+    (:func:`jfric.contact.rules.may_stay_at_zero`). ``remainder`` bounds the part that the
+    polynomials leave out. A guard that comes as close to zero as ``zero`` cannot be distinguished
+    from one that reaches it. Zeros are found to rounding error. ``ending``: fraction of its
+    magnitude up to which a guard that is zero only at the end of the step is zero there, not before
+    (0: no such guard). ``degree``: that of the polynomials, where zero coefficients were left out.
+    ``apart``: for a program that will be lowered. ``on``: whether the trajectory is running.
     """
     on = jnp.asarray(True) if on is None else on
     top = coefficients.shape[0] - 1
@@ -132,7 +131,7 @@ def isolate(
     def certificate(b, *of_guard):
         return _certificate(_pascal(b) if apart else b, *of_guard)
 
-    # Where the polynomials leave out more, a shorter step tells more.
+    # Where the polynomials leave out more, a shorter step decides more.
     stays = stays & (left_out <= zero)
     ends_there, at_end = jnp.zeros(order.shape, bool), jnp.zeros_like(bound)
     if ending is not None:
@@ -142,8 +141,8 @@ def isolate(
     found = jax.vmap(certificate)(b.T, *of_guards)
     found = once(found, on)
     ends_there = ends_there & (found == LAST)
-    # What has ended has no events: an undefined place of one would send undefined values into
-    # reverse mode.
+    # A trajectory that has ended has no events: an undefined place of one would lead to undefined
+    # values in reverse mode.
     one_zero, undecided = (found <= LAST) & on, (found == UNDECIDED) & on
     # Newton's method on the guard that seems to be first; the others are checked there.
     guess = jnp.where(one_zero, found, NO_ZERO)
@@ -156,7 +155,7 @@ def isolate(
 
     def located():
         root = _newton(chosen, power, guess, newton)
-        # With the value of the guard itself, or it would be computed again in each of its uses.
+        # Includes the value of the guard itself, which each use would otherwise recompute.
         return root, evaluate(jnp.concatenate([coefficients, chosen[:, None]], axis=1), root)
 
     end = jnp.sum(coefficients, axis=0), jnp.sum(chosen)[None]
@@ -168,8 +167,8 @@ def isolate(
     values, own_value = values[:-1], values[-1]
     there = values if rows is None else matvec(rows, values)
     eps = jnp.finfo(b.dtype).eps
-    # To the rounding error of the guard itself there, far below that of what it is made of, and of
-    # what it comes to at the end of a long step.
+    # To the rounding error of the guard itself at this place, which is far below that of its terms
+    # and of its value at the end of a long step.
     own = horner(jnp.abs(chosen), root)
     converged = jnp.abs(own_value) <= ROUNDINGS * eps * own
     converged = converged | (jnp.any(first & (found == LAST)) & (root >= 1.0))
@@ -177,7 +176,7 @@ def isolate(
     decided = ~jnp.any(undecided) & (~any_zero | (converged & ~jnp.any(passed)))
     # Another guard that is negative at the zero found has an earlier one.
     earlier = any_zero & converged & ~jnp.any(undecided)
-    # Newton's method has not got down to a zero very near the start.
+    # Newton's method has not reached a zero very close to the start.
     near = any_zero & ~converged & ~jnp.any(undecided)
     shorter = jnp.where(near, jnp.minimum(4.0 * root, 0.5), 0.5)
     return Isolation(
@@ -194,22 +193,23 @@ def isolate(
 
 
 def watched_zero(leading, zero, null):
-    """Values of each guard that cannot be told from zero on a step (lists or arrays of orders):
-    the threshold at the start; all that vanished there where the guard is taken for zero itself."""
+    """Values (lists or arrays of orders) of each guard that cannot be distinguished from zero on a
+    step: the threshold at the start, or, for a guard taken as identically zero, all that vanished
+    there."""
     vanished = sum(jnp.maximum(jnp.abs(a), b) for a, b in zip(leading, zero, strict=True))
     return jnp.where(null, vanished, zero[0])
 
 
 def _certificate(b: Float[Array, " k"], bound, rounded, resolution, at_end, order, null, stays):
-    """Place, roughly, of the only zero of one guard, or ``LAST``, ``NO_ZERO`` or ``UNDECIDED``, as
-    the Bernstein coefficients ``b`` of the guard prove.
+    """Approximate place of the only zero of one guard, or ``LAST``, ``NO_ZERO`` or ``UNDECIDED``,
+    as proved by the Bernstein coefficients ``b`` of the guard.
 
-    No zero: all positive. Exactly one: positive coefficients, at most one in doubt, negative ones.
-    The first ``order`` count as positive. One at the end, as of an event at an output or where a
-    load changes: positive but for the last, which ``rounded`` cannot tell from zero, or is below
-    ``at_end``. A guard that vanishes with its first derivatives (``null``) must go on doing so,
-    within ``resolution``; one that ``stays`` at zero has no zero on a step too short to tell it
-    from zero: shorter steps would tell less.
+    No zero: all coefficients are positive. Exactly one: positive coefficients, at most one in
+    doubt, then negative ones. The first ``order`` count as positive. One at the end, as for an
+    event at an output or where a load changes: all are positive except the last, which ``rounded``
+    cannot distinguish from zero, or which is below ``at_end``. A guard that vanishes with its first
+    derivatives (``null``) must remain so, within ``resolution``. A guard that ``stays`` at zero has
+    no zero on a step too short to distinguish it from zero: shorter steps would decide less.
     """
     degree = b.shape[0] - 1
     known = jnp.concatenate(
@@ -220,12 +220,12 @@ def _certificate(b: Float[Array, " k"], bound, rounded, resolution, at_end, orde
     )
     positive = (b > bound) | known[: degree + 1]
     count, negatives = (jnp.sum(x.astype(b.dtype)) for x in (positive, b < -bound))
-    # Where signs change from positive to not positive, once if at all.
+    # Place where signs change from positive to not positive, at most once.
     edge = positive[:-1] != positive[1:]
     before, after = (jnp.sum(jnp.where(edge, x, 0.0)) for x in (b[:-1], b[1:]))
     after = jnp.where(count == 0.0, b[0], after)
     falls = (positive[0] | (count == 0.0)) & (jnp.sum(edge.astype(b.dtype)) <= 1.0)
-    # The one in doubt stands between positive and negative ones.
+    # The coefficient in doubt lies between positive and negative ones.
     undecided = degree + 1.0 - count - negatives
     in_place = (undecided == 0.0) | ((undecided == 1.0) & (after >= -bound))
     one_zero = falls & (negatives >= 1.0) & in_place
@@ -243,8 +243,8 @@ def _certificate(b: Float[Array, " k"], bound, rounded, resolution, at_end, orde
 def _newton(coefficients, order, guess, steps: int):
     """Newton's method on the guard divided by ``s^order``, kept inside the step.
 
-    A loop, not written out: the compiler would repeat what comes before it in every step. There
-    is no bracket: it would triple the work, and a zero that is not found shortens the step.
+    The loop is not unrolled: the compiler would repeat the preceding operations in every step.
+    There is no bracket: it would triple the work, and a zero that is not found shortens the step.
     """
     power = order.astype(guess.dtype)
 
@@ -272,7 +272,7 @@ def with_root_derivative(coefficients: Float[Array, " p"], s):
 @with_root_derivative.defjvp
 def _with_root_derivative_jvp(primals, tangents):
     coefficients, s = primals
-    # The zero moves for a second derivative, too.
+    # For a second derivative the zero moves, too.
     s = with_root_derivative(coefficients, s)
     change = horner(tangents[0], s)
     _, slope = horner_with_slope(coefficients, s)

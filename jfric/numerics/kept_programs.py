@@ -1,4 +1,4 @@
-"""Programs that are kept between processes: another one runs them without tracing them again."""
+"""Programs that are kept between processes: later processes run them without tracing them again."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from jax.export import Exported, deserialize, export
 from jfric.numerics.compilation import Options, compilation_folder, no_options
 from jfric.numerics.tracing import is_traced, remarks_of_tracing, traced_for, warn_once
 
-#: Bytes of all kept programs; beyond, those that were not used for longest are deleted.
+#: Bytes of all kept programs; beyond this size, the least recently used ones are deleted.
 MOST = 1_000_000_000
 
-#: All of this process.
+#: All kept functions of this process.
 _every: weakref.WeakSet[Kept] = weakref.WeakSet()
 
 
 class NotKeptError(Exception):
-    """An argument of which another process cannot know that it is the same."""
+    """Error for an argument that another process cannot recognise as the same."""
 
 
 class _Slot(int):
-    """Where an array goes in the result."""
+    """Place of an array in the result."""
 
 
 class _Program(NamedTuple):
-    """``traced`` gives the arrays of ``result``, in which slots stand for them; None where it
-    cannot be stored: it calls Python, as programs of diffrax do. ``remarks``: warnings of its
-    tracing."""
+    """Stored form of a program. ``traced`` gives the arrays of ``result``, in which slots stand for
+    them; None where the program cannot be stored because it calls Python, as programs of diffrax
+    do. ``remarks``: warnings of its tracing."""
 
     traced: Exported | None
     result: Any
@@ -57,15 +57,15 @@ class _Program(NamedTuple):
 
 
 class Kept:
-    """A compiled function: each structure of its arguments is traced once, by whichever process.
+    """A compiled function: each structure of its arguments is traced once, by any process.
 
     Arrays are inputs of the program, everything else is a part of it, as with
-    ``equinox.filter_jit``. A program is found again by all that it depends on: structure, other
-    arguments, settings of JAX, versions and the package's sources. Programs are in the folder of
-    JAX's compilation cache, if one is set, and JAX keeps there what its compiler makes of them.
-    Those with functions from outside the package are not kept: their names do not say what they do;
-    nor are those that call Python. ``options`` gives those of the compiler, see
-    :mod:`jfric.numerics.compilation`.
+    ``equinox.filter_jit``. A stored program is identified by everything on which it depends:
+    structure, other arguments, settings of JAX, versions and the package's sources. Programs are
+    stored in the folder of JAX's compilation cache, if one is set, where JAX also keeps the
+    compiled code. Programs with functions from outside the package are not kept, as a name does not
+    identify what such a function does; nor are those that call Python. ``options`` gives those of
+    the compiler, see :mod:`jfric.numerics.compilation`.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Kept:
 
     @functools.cached_property
     def inside(self) -> Any:
-        """The function as a part of another program, which alone may have options."""
+        """The function as a part of another program, which alone may have compiler options."""
         return eqx.filter_jit(self.function)
 
     @property
@@ -98,14 +98,14 @@ class Kept:
         return self.plain(*arguments) if call is None else call()
 
     def ready(self, *arguments: Any) -> Callable[[], Any]:
-        """The call with these arguments, its program compiled or read."""
+        """Call with these arguments, with its program compiled or read."""
         call = self._kept(arguments)
         if call is not None:
             return call
         return functools.partial(self.plain.lower(*arguments).compile(), *arguments)
 
     def _kept(self, arguments: tuple) -> Callable[[], Any] | None:
-        """The call by a kept program; None where there cannot be one."""
+        """Call by a kept program; None where there cannot be one."""
         folder = compilation_folder()
         if folder is None or _is_debugged():
             return None
@@ -120,7 +120,7 @@ class Kept:
         return None if program is None else functools.partial(program, arrays)
 
     def _program(self, folder: Path, arguments: tuple, arrays: list[Any]) -> Any:
-        """The program, read or made, compiled; None where it cannot be kept."""
+        """Program, read or made, and compiled; None where it cannot be kept."""
         try:
             options = tuple(self.options().items())
             parts = (self.function, options, settings(), surroundings(), arguments)
@@ -145,7 +145,7 @@ class Kept:
         return run
 
     def _made(self, arguments: tuple, arrays: list[Any]) -> tuple[Callable[..., Any], _Program]:
-        """The function of arrays alone, and what is kept of it."""
+        """The function of the arrays only, and its stored form."""
         leaves, tree = jax.tree.flatten(arguments)
         results = []
 
@@ -165,7 +165,7 @@ class Kept:
             except NotImplementedError:
                 pass
             except ValueError as error:
-                # Of some libraries JAX does not promise that another version calls them alike.
+                # For some libraries JAX does not guarantee equal calls by another version.
                 if "no compatibility guarantees" not in str(error):
                     raise
         return flat, _Program(traced, results[-1], tuple(remarks))
@@ -174,7 +174,7 @@ class Kept:
 def forget_programs() -> None:
     """Free the memory of all programs of this process: the next call reads or makes its own again.
 
-    No other thread may trace meanwhile.
+    No other thread may trace at the same time.
     """
     for kept in _every:
         for name in ("plain", "inside"):
@@ -185,9 +185,9 @@ def forget_programs() -> None:
     gc.collect()
 
 
-# What a program depends on.
+# Dependencies of a program.
 
-#: Settings of JAX that change what is traced.
+#: Settings of JAX that change the traced program.
 SETTINGS = (
     "enable_x64",
     "default_device",
@@ -199,7 +199,7 @@ SETTINGS = (
 
 
 def settings() -> tuple:
-    """Settings of JAX in this thread, and what programs are traced for."""
+    """Settings of JAX in this thread, and the platform for which programs are traced."""
     return *(str(getattr(jax.config, f"jax_{x}")) for x in SETTINGS), traced_for()
 
 
@@ -222,15 +222,15 @@ def surroundings() -> tuple:
 
 
 def fingerprint(value: Any) -> str:
-    """A name that two values share if programs may treat them alike; numbers in arrays do not
-    count. Raises :class:`NotKeptError` for what has no such name."""
+    """Name that two values share if programs may treat them alike; the numbers in arrays do not
+    count. Raises :class:`NotKeptError` for values without such a name."""
     found = hashlib.blake2b(digest_size=20)
     _describe(value, found.update)
     return found.hexdigest()
 
 
 def _describe(x: Any, put: Callable[[bytes], None]) -> None:
-    # A class of the user's own, a law for example, may have other methods the next time.
+    # A user's own class, such as a law, may have other methods in the next process.
     put(f"<{_name(type(x))}".encode())
     if isinstance(x, jax.Array):
         put(f"{jax.typeof(x)}{x.sharding}".encode())
@@ -263,13 +263,13 @@ def _describe(x: Any, put: Callable[[bytes], None]) -> None:
     put(b">")
 
 
-#: Packages whose versions or texts are a part of :func:`surroundings`.
+#: Packages whose versions or sources are part of :func:`surroundings`.
 _PACKAGES = ("jax", "jaxlib", "equinox", "diffrax", "optimistix", "lineax", "numpy")
 _KNOWN = {"jfric", "builtins", "collections", "functools", *_PACKAGES}
 
 
 def _name(x: Any) -> str:
-    """Name of a class or function whose text is a part of :func:`surroundings`."""
+    """Name of a class or function whose source is part of :func:`surroundings`."""
     module, name = getattr(x, "__module__", None) or "", getattr(x, "__qualname__", "<locals>")
     if module.split(".")[0] not in _KNOWN:
         raise NotKeptError(f"{module}.{name} may change")
@@ -279,7 +279,7 @@ def _name(x: Any) -> str:
 
 
 def _is_debugged() -> bool:
-    """Whether JAX is asked to look inside of programs."""
+    """Whether JAX is configured to look inside programs."""
     return any(getattr(jax.config, f"jax_{x}") for x in ("debug_nans", "debug_infs", "disable_jit"))
 
 
@@ -295,7 +295,7 @@ def _is_array(x: Any) -> bool:
 
 
 class _Pickler(pickle.Pickler):
-    """Equinox tells fields without a value by one object."""
+    """Pickler that keeps the one object by which Equinox marks fields without a value."""
 
     def persistent_id(self, obj: Any) -> str | None:
         return "missing" if obj is MISSING else None
@@ -307,7 +307,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _write(path: Path, program: _Program) -> None:
-    """Keep a program; where it cannot be stored, it is traced again by the next process."""
+    """Store a program; one that cannot be stored is traced again by the next process."""
     if program.traced is None:
         return
     buffer = io.BytesIO()
@@ -324,7 +324,7 @@ def _write(path: Path, program: _Program) -> None:
 
 
 def _make_room(folder: Path) -> None:
-    """Delete the programs that were not used for longest, beyond :data:`MOST` bytes."""
+    """Delete the least recently used programs beyond :data:`MOST` bytes."""
     files = sorted(((p.stat(), p) for p in folder.iterdir()), key=lambda x: -x[0].st_mtime)
     size = 0
     for stat, path in files:
@@ -334,7 +334,7 @@ def _make_room(folder: Path) -> None:
 
 
 def _read(path: Path) -> _Program | None:
-    """A kept program; None where there is none that can be read."""
+    """A stored program; None where there is none that can be read."""
     try:
         packed = path.read_bytes()
         os.utime(path)

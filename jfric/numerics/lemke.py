@@ -20,12 +20,12 @@ from jfric.numerics.loops import once
 
 #: Ratios closer than this many rounding errors of the largest entry are a tie.
 TIE = 1e3
-#: Rows and columns of tables up to this size are found by masks.
+#: Rows and columns of tables up to this size are selected by masks.
 MASKED = 16
 
 
 class LemkeResult(NamedTuple):
-    """``z`` (m,); which of them are basic; whether ``z0`` left the basis; pivots made."""
+    """Solution ``z`` (m,), mask of basic variables, whether ``z0`` left the basis, pivots made."""
 
     z: Float[Array, " m"]
     basic: Bool[Array, " m"]
@@ -34,9 +34,10 @@ class LemkeResult(NamedTuple):
 
 
 class _Tableau(NamedTuple):
-    """``basic = constant[:, 0] + table @ nonbasic``; the second constant is the perturbation.
+    """Table of ``basic = constant[:, 0] + table @ nonbasic``; the second constant is a
+    perturbation.
 
-    ``both``: the table, then the two constants. ``largest``: magnitude in the table.
+    ``both``: the table, then the two constants. ``largest``: largest magnitude in the table.
     """
 
     both: Float[Array, "m k"]
@@ -54,8 +55,8 @@ def lemke(
 ) -> LemkeResult:
     """Solve the complementarity problem ``0 <= M z + q  _|_  z >= 0``.
 
-    Rows should be scaled to similar size. ``needed``: where False nothing is done; a batch then
-    waits only for those that need a solution.
+    Rows should be scaled to similar size. ``needed``: where False no pivots are made; a batch then
+    waits only for the trajectories that need a solution.
     """
     m = q.shape[0]
     labels = np.arange(m, dtype=np.int32)
@@ -84,7 +85,7 @@ def lemke(
 
 
 def _by_label(rows, values, m: int):
-    """Values of the variables ``z``, zero unless basic, and which are."""
+    """Values of the variables ``z``, zero unless basic, and mask of the basic ones."""
     if m > MASKED:
         basic = jnp.zeros((2 * m + 1,), bool).at[rows].set(True)[m : 2 * m]
         return jnp.zeros((2 * m + 1,), values.dtype).at[rows].set(values)[m : 2 * m], basic
@@ -93,13 +94,13 @@ def _by_label(rows, values, m: int):
 
 
 def _generic(m: int) -> np.ndarray:
-    """Positive numbers without simple relations: fractional parts of the golden ratio."""
+    """Positive numbers without simple relations, by multiples of the golden ratio."""
     return 0.5 + np.modf(0.6180339887498949 * np.arange(1, m + 1))[0]
 
 
 def _largest(both: Float[Array, "m k"]):
-    """Largest magnitude of the table, by halves where it is large: a single comparison after the
-    other takes longer than all the rest of a pivot."""
+    """Largest magnitude of the table, by halves where it is large: comparing one element after the
+    other would take longer than the rest of a pivot."""
     size = jnp.abs(both[:, :-2])
     while size.shape[0] > MASKED:
         half = (size.shape[0] + 1) // 2
@@ -108,8 +109,8 @@ def _largest(both: Float[Array, "m k"]):
 
 
 def _taken(x: Float[Array, "m n"], chosen: Bool[Array, " k"], axis: int) -> Float[Array, " l"]:
-    """The row or column of ``x`` that is chosen, zeros if none is: of many by its place, which a
-    batch would have to gather."""
+    """Chosen row or column of ``x``, zeros if none is chosen; by a mask in small tables, as an
+    index would need a gather in a batch."""
     if x.shape[0] <= MASKED:
         return jnp.sum(jnp.where(jnp.expand_dims(chosen, 1 - axis), x, 0.0), axis=axis)
     found = jax.lax.dynamic_index_in_dim(x, jnp.argmax(chosen), axis, keepdims=False)
@@ -128,7 +129,7 @@ def _pivot(t: _Tableau, cover: int) -> _Tableau:
     ratio = jnp.where(falls, t.both[:, -2] / rate, jnp.inf)
     least = jnp.min(ratio)
     tie = falls & (ratio <= least + TIE * eps * jnp.maximum(1.0, jnp.abs(least)))
-    # The covering variable leaves as soon as it can; otherwise the perturbation decides.
+    # The covering variable leaves as soon as possible; otherwise the perturbation decides.
     second = jnp.where(t.rows == cover, -jnp.inf, t.both[:, -1] / rate)
     leaves = jnp.arange(m) == jnp.argmin(jnp.where(tie, second, jnp.inf))
     leaving = jnp.sum(jnp.where(leaves, t.rows, 0), dtype=jnp.int32)
@@ -138,11 +139,11 @@ def _pivot(t: _Tableau, cover: int) -> _Tableau:
     inverse = 1.0 / jnp.where(pivot == 0, 1.0, pivot)
     row = jnp.where(at_column, inverse, -inverse * _taken(t.both, leaves, 0))
     row = jnp.where(ray, 0.0, row)
-    # Factors instead of choices: large tables are then made anew at a stretch.
+    # Factors instead of selections: large tables are then computed in one go.
     left, others = jnp.where(at_column & ~ray, 0.0, 1.0), jnp.where(leaves & ~ray, 0.0, 1.0)
     share = jnp.where(leaves, 1.0, column)
     if m > MASKED:
-        # Otherwise they are made anew for each entry.
+        # Otherwise they would be recomputed for each entry.
         row, share, left, others = once((row, share, left, others), ~t.done)
     both = t.both * (others[:, None] * left[None]) + share[:, None] * row[None]
     complement = jnp.where(leaving < m, leaving + m, leaving - m)

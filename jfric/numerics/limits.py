@@ -1,4 +1,4 @@
-"""How large counts may be, and the sentence for one that is not: memory and time are finite."""
+"""Limits on counts, and the error message for a count beyond them: memory and time are finite."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ INCREMENTS = 10_000_000
 TRAJECTORIES = 10**10
 #: Starts of an optimiser, or of Newton's method.
 STARTS = 100_000
-#: Values of a parameter at which branches are looked for.
+#: Values of a parameter at which branches are searched.
 SEEDS = 10_000
-#: Devices that the processors are divided into, and processes.
+#: Devices between which the processors are divided, and processes.
 DEVICES = 256
 #: Samples that a controller remembers.
 SAMPLES = 1_000_000
@@ -33,8 +33,8 @@ COUNTS = {"max_steps": (1, STEPS), "max_events": (0, EVENTS), "increments": (1, 
 
 
 def require_double(what: str) -> None:
-    """Raise :class:`ProblemError` where JAX computes in single precision, which ``what`` (in the
-    plural) cannot be found in."""
+    """Raise :class:`ProblemError` where JAX uses single precision, in which ``what`` (in the
+    plural) cannot be found."""
     import jax
 
     if not jax.config.read("jax_enable_x64"):
@@ -56,22 +56,22 @@ def require_count(where: str, value: Any, least: int, most: int) -> None:
 
 
 def require_part(where: str, value: float) -> None:
-    """Raise :class:`ProblemError` unless ``value`` is a part of one."""
+    """Raise :class:`ProblemError` unless ``value`` lies above 0 and up to 1."""
     if not 0.0 < value <= 1.0:
         raise ProblemError(f"{where}: found {value}, must lie between 0 and 1")
 
 
 def parse_count(text: str, where: str, least: int, most: int) -> int:
-    """The whole number that ``text`` is; raises :class:`ProblemError` as :func:`require_count`."""
+    """Whole number written in ``text``; raises :class:`ProblemError` like :func:`require_count`."""
     digits = text.strip().replace("_", "")
-    # Nobody counts in twenty digits, and Python refuses to read thousands of them.
+    # No count has twenty digits, and Python refuses to read thousands of them.
     value: Any = int(digits) if digits.isdecimal() and len(digits) <= 20 else text.strip()
     require_count(where, value, least, most)
     return value
 
 
 def short(value: Any) -> str:
-    """A number in words, however large it is."""
+    """Text for a number, short however large the number is."""
     if isinstance(value, int) and abs(value) >= 10**20:
         return f"a number of {value.bit_length()} bits"
     return str(value)

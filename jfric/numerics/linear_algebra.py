@@ -14,16 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-#: Products of matrix and vector up to this many entries are sums that fuse with what surrounds
-#: them; larger ones call the library.
+#: Products of matrix and vector with up to this many entries are sums that the compiler fuses with
+#: the surrounding operations; larger ones call the library.
 FUSED_ENTRIES = 150
-#: The same of two matrices, terms in each sum.
+#: Largest number of terms in the fused sums of a product of two matrices.
 FUSED_TERMS = 10
-#: Matrices up to this size are inverted by elimination written out.
+#: Matrices up to this size are inverted by unrolled elimination.
 UNROLLED_INVERSE = 5
-#: The same where the row of each round is sought.
+#: Size up to which elimination is unrolled where each round searches for its row.
 SEARCHED = 2
-#: Pivot beyond which a row that should come first does.
+#: Pivot beyond which a row that should come first does come first.
 FIRST = 1e-3
 #: Matrices up to this size are decomposed by rotations, larger ones by a library.
 ROTATED = 32
@@ -32,7 +32,7 @@ MAX_SWEEPS = 30
 
 
 def matvec(a: Float[Array, "m n"], x: Float[Array, " n"]) -> Float[Array, " m"]:
-    """``a @ x``."""
+    """Product ``a @ x``."""
     m, n = a.shape
     if n == 0 or m == 0:
         return jnp.zeros((m,), a.dtype)
@@ -42,25 +42,25 @@ def matvec(a: Float[Array, "m n"], x: Float[Array, " n"]) -> Float[Array, " m"]:
 
 
 def matmul(a: Float[Array, "l m"], b: Float[Array, "m n"]) -> Float[Array, "l n"]:
-    """``a @ b``."""
+    """Product ``a @ b``."""
     m = a.shape[1]
     if m == 0:
         return jnp.zeros((a.shape[0], b.shape[1]), a.dtype)
     if m > FUSED_TERMS:
         return a @ b
-    # Traced in a third of the time that indices with None take.
+    # Indices with None would take three times as long to trace.
     return (jax.lax.expand_dims(a, (2,)) * jax.lax.expand_dims(b, (0,))).sum(axis=1)
 
 
 def diagonal_of(a: Float[Array, "m m"]) -> Float[Array, " m"]:
-    """Entries on the diagonal, by a selection: an index for each is ten times as many operations
-    to trace."""
+    """Entries on the diagonal, by a selection: indexing each entry takes ten times as many
+    operations to trace."""
     own = np.eye(a.shape[0], dtype=bool)
     return jax.lax.select(jnp.asarray(own), a, jnp.zeros_like(a)).sum(axis=1)
 
 
 def _picked(a: Array, k, axis: int = 0) -> Array:
-    """Row or column ``k`` (inside), traced or not, in few operations."""
+    """Row or column ``k`` (within the array), traced or not, in few operations."""
     if isinstance(k, int):
         return jax.lax.index_in_dim(a, k, axis, keepdims=False)
     return jax.lax.dynamic_index_in_dim(a, k, axis, keepdims=False, allow_negative_indices=False)
@@ -70,7 +70,7 @@ class Elimination(NamedTuple):
     """Result of :func:`eliminate`.
 
     ``inverse``: of the block of independent rows, zero elsewhere. ``reduced``: columns of dependent
-    rows as combinations of those of independent ones; its other columns mean nothing. ``pivot``:
+    rows as combinations of those of independent ones; its other columns have no meaning. ``pivot``:
     smallest pivot of an independent row.
     """
 
@@ -88,12 +88,12 @@ def eliminate(
 ) -> Elimination:
     """Gauss-Jordan elimination on the diagonal, leaving dependent rows out.
 
-    Meant for matrices with unit diagonal scale whose principal minors are positive in every
-    regular case. With a ``threshold`` the largest pivot comes first, so that independent rows are
-    well conditioned; a pivot below it marks a row as dependent on earlier ones: the row and its
-    column are left out. Rows in ``first`` come before all others, as long as they have a pivot. A
-    negative pivot is a finding about the contacts, and is reported, not avoided. Rows and columns
-    that are not ``active`` are those of the identity: there is nothing to do for them.
+    Meant for matrices with unit diagonal scale whose principal minors are positive in every regular
+    case. With a ``threshold`` the largest pivot comes first, so that independent rows are well
+    conditioned; a pivot below the threshold marks a row as dependent on earlier ones: the row and
+    its column are left out. Rows in ``first`` come before all others, as long as they have a pivot.
+    A negative pivot is information about the contacts, and is reported, not avoided. Rows and
+    columns that are not ``active`` are those of the identity and need no operations.
     """
     active = jnp.ones((a.shape[0],), bool) if active is None else active
     return Elimination(*_exchange(threshold, a, first, active))
@@ -102,10 +102,10 @@ def eliminate(
 def null_space(
     found: Elimination, weight: Float[Array, " m"], active: Bool[Array, " m"]
 ) -> Float[Array, "m m"]:
-    """Columns of ``dependent`` rows: what balances one by independent ones; zero elsewhere.
+    """Null space, by columns: each ``dependent`` row and the independent ones that balance it.
 
-    ``weight``: by which rows and columns were scaled before the elimination ``found``; ``active``:
-    rows that take part.
+    Other columns are zero. ``weight``: scale of rows and columns before the elimination ``found``;
+    ``active``: rows that take part.
     """
     balance, dependent = found.reduced * weight[:, None] / weight[None, :], found.dependent
     columns = jnp.where(dependent[None, :] & active[:, None], -balance, 0.0)
@@ -116,7 +116,8 @@ def null_space(
 def least_norm(
     x: Float[Array, "m k"], N: Float[Array, "m m"], dependent: Bool[Array, " m"]
 ) -> Float[Array, "m k"]:
-    """``x`` without its part in the ``dependent`` columns of ``N``; the others are zero."""
+    """``x`` without its part in the ``dependent`` columns of ``N``, whose other columns are
+    zero."""
     gram = N.T @ N + jnp.diag(jnp.where(dependent, 0.0, 1.0).astype(N.dtype))
     inner = eliminate(gram, 0.0, active=dependent).inverse
     return x - N @ (inner @ (N.T @ x))
@@ -124,10 +125,11 @@ def least_norm(
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _exchange(threshold: float, a, first, active):
-    """Elimination in place: the column of a pivot that is done holds the column of the inverse.
-    One round for each active row; one for each row, written out, where rows are few."""
+    """Elimination in place: the column of a pivot that is done holds the column of the inverse. A
+    loop has one round for each active row; where rows are few, one round for each row is
+    unrolled."""
     m = a.shape[0]
-    # With a threshold each round looks for its row: a loop over rounds is as fast, and shorter.
+    # With a threshold each round searches for its row: a loop over rounds is as fast, and shorter.
     few = m <= (SEARCHED if threshold else UNROLLED_INVERSE)
 
     def largest(a, left):
@@ -144,7 +146,7 @@ def _exchange(threshold: float, a, first, active):
             i = jnp.argmax(left)
         return *_pivoted(threshold, i, carry), left & (np.arange(m) != i)
 
-    # Rows that are not active change nothing: skipping them pays in a loop alone.
+    # Rows that are not active change nothing: skipping them pays only in a loop.
     left = jnp.ones((m,), bool) if few else active
     carry = (a, jnp.zeros((m,), bool), jnp.asarray(jnp.inf, a.dtype), left)
     if few:
@@ -163,7 +165,7 @@ def _pivoted(threshold: float, k, carry):
     at = np.arange(a.shape[0]) == k
     row = _picked(a, k)
     value = _picked(row, k)
-    # Every pivot is taken without a threshold: nothing to decide.
+    # Without a threshold every pivot is used: there is no decision.
     skip = jnp.abs(value) < threshold if threshold else np.asarray(False)
     reciprocal = jnp.where(skip, 0.0, 1.0 / jnp.where(skip, 1.0, value))
     factor = jnp.where(at, -1.0, jnp.where(skip, 0.0, _picked(a, k, 1)))
@@ -185,7 +187,7 @@ def _exchange_jvp(threshold, primals, tangents):
 
 
 class SingularValues(NamedTuple):
-    """``a = u @ diag(values) @ vt``; the values are in no particular order.
+    """Factors of ``a = u @ diag(values) @ vt``; the values are in no particular order.
 
     Columns of ``u`` that belong to a value of zero may be zero.
     """
@@ -196,11 +198,11 @@ class SingularValues(NamedTuple):
 
 
 def singular_values(a: Float[Array, "m m"]) -> SingularValues:
-    """Singular value decomposition; of small matrices by one-sided Jacobi rotations.
+    """Singular value decomposition, of small matrices by one-sided Jacobi rotations.
 
-    They are plain array operations instead of a call to LAPACK for each matrix: they run over whole
-    batches at once, and on machines with one processor, where jaxlib 0.10.1 loses the interface
-    version of such calls in longer programs. Use it without derivatives.
+    The rotations are plain array operations instead of a call to LAPACK for each matrix. They run
+    over whole batches at once, also on machines with one processor, where jaxlib 0.10.1 loses the
+    interface version of such calls in longer programs. Use it without derivatives.
 
     In round ``r`` of a sweep column ``i`` is rotated with column ``r - i`` (modulo m): in m rounds
     every pair meets.
@@ -220,7 +222,7 @@ def singular_values(a: Float[Array, "m m"]) -> SingularValues:
         size = jnp.sum(w * w, axis=0)
         product = jnp.sum(w * other, axis=0)
         both = jnp.sqrt(size) * jnp.sqrt(size[partner])
-        # Columns of rounding errors alone have no direction to be rotated out of.
+        # Columns of rounding errors alone have no direction that a rotation could change.
         skip = (partner == index) | (jnp.abs(product) <= epsilon * both)
         skip = skip | (both <= (m * epsilon) ** 2 * jnp.max(size))
         zeta = (size[partner] - size) / (2.0 * jnp.where(skip, 1.0, product))
@@ -253,7 +255,7 @@ def singular_values(a: Float[Array, "m m"]) -> SingularValues:
 def determinant_sign(a: Float[Array, "m m"]) -> Float[Array, ""]:
     """Sign of the determinant: 1, -1, or 0; by elimination with the largest pivot of each column.
 
-    Without LAPACK up to the size of :func:`singular_values`, for the same reason.
+    Small matrices need no call of LAPACK, as in :func:`singular_values`.
     """
     m = a.shape[0]
     if m > ROTATED:
@@ -274,8 +276,8 @@ def determinant_sign(a: Float[Array, "m m"]) -> Float[Array, ""]:
 
 
 def inverse(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
-    """Gauss-Jordan elimination with partial pivoting, in plain operations: a large batch of small
-    systems runs without a library call for each."""
+    """Inverse by Gauss-Jordan elimination with partial pivoting, in plain operations: a large batch
+    of small systems runs without a library call for each."""
     m = A.shape[0]
     rows = jnp.arange(m)
 

@@ -19,10 +19,10 @@ from jfric.numerics.lemke import lemke
 def maximise(
     c: Float[Array, " d"], A: Float[Array, "g d"], b: Float[Array, " g"]
 ) -> tuple[Float[Array, " d"], Bool[Array, ""]]:
-    """An optimal ``z``, and whether there is one.
+    """Optimal ``z``, and whether there is one.
 
     There is none where no ``z`` is feasible, and where the maximum is infinite; with ``c = 0`` the
-    answer says whether there is a feasible ``z``.
+    second result tells whether there is a feasible ``z``.
     """
     g, d = A.shape
     row, column = equilibrate(A)

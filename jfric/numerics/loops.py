@@ -1,6 +1,6 @@
 """Loops that work under ``vmap``, forward and reverse differentiation.
 
-The one module that uses equinox's internal loops.
+Only this module uses equinox's internal loops.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jfric.errors import ProblemError, nearest
 from jfric.numerics.lowering import Constants, Lowered
 from jfric.numerics.tracing import traced_for
 
-#: ``"auto"``: as :mod:`jfric.numerics.sensitivities`, which runs the loop in forward mode.
+#: ``"auto"``: see :mod:`jfric.numerics.sensitivities`, which runs the loop in forward mode.
 Adjoint = Literal["auto", "forward", "reverse", "none"]
 
 
@@ -32,11 +32,11 @@ def require_adjoint(found: str) -> None:
         )
 
 
-#: States stored in reverse mode; trajectories of fewer passes are not computed twice.
+#: Number of states stored in reverse mode; trajectories of fewer passes are not computed twice.
 CHECKPOINTS = 128
 
-#: Numbers of a buffer up to which a lowered loop computes with each of them: choosing a place among
-#: them is cheaper than writing into an array of a batch.
+#: Size of a buffer up to which a lowered loop computes with each of its numbers: choosing a place
+#: among them is cheaper than writing into an array of a batch.
 SHORT = 48
 
 
@@ -63,16 +63,16 @@ def run_passes(
 ):
     """Repeat ``state, buffers = body(state, buffers, on)`` while ``active(state)``.
 
-    ``given``: what the body computes with; the state will be batched and differentiated as it is.
-    ``constants``: the loop is lowered to scalars, with what is known of the arrays that the body
-    uses; it has forward derivatives alone. ``kernels``: then many scalars are one kernel, else each
-    is an operation of its own, for the compiler to join. ``scalar_buffers``: then all buffers are
-    taken apart. ``shared``: what the body takes as a fourth argument, made anew where it no longer
-    holds for all trajectories of a batch; in reverse mode in every round.
+    ``given``: inputs of the body; the state will be batched and differentiated as they are.
+    ``constants``: known entries of the arrays that the body uses; the loop is then lowered to
+    scalars and has forward derivatives only. ``kernels``: whether many scalars then form one
+    kernel; otherwise each is an operation of its own, for the compiler to join. ``scalar_buffers``:
+    whether all buffers are then decomposed. ``shared``: fourth argument of the body, recomputed
+    where it no longer holds for all trajectories of a batch; in reverse mode in every round.
 
-    ``body`` receives whether this trajectory is still running and must leave the buffers
-    unchanged where it is not: a batch then shares one loop without copying its output buffers in
-    every pass. The state is one vector for each type: its bookkeeping costs few operations.
+    ``body`` receives whether this trajectory is still running and must leave the buffers unchanged
+    where it is not: a batch then shares one loop without copying its output buffers in every pass.
+    The state is packed into one vector for each type, so that its bookkeeping costs few operations.
     """
     if constants is not None:
         return _run_lowered(body, active, state, buffers, given, constants, scalar_buffers, kernels)
@@ -94,7 +94,7 @@ def run_passes(
         return eqxi.unvmap_any(active(unpack(carry[0])))
 
     def several(carry):
-        """Rounds as long as what they share holds."""
+        """Run rounds as long as their shared values hold."""
         assert shared is not None
         common, still_holds = shared.make(unpack(carry[0])), shared.holds
 
@@ -114,7 +114,7 @@ def run_passes(
     if adjoint != "reverse":
         carry = jax.lax.while_loop(running, step if shared is None else several, carry)
     else:
-        # States are stored at up to CHECKPOINTS passes; those between are computed again.
+        # States are stored at up to CHECKPOINTS passes; those between are recomputed.
         carry = eqxi.while_loop(
             running,
             step,
@@ -129,7 +129,7 @@ def run_passes(
 def _run_lowered(
     body, active, state, buffers, given, constants: Constants, scalar_buffers: bool, kernels: bool
 ):
-    """The loop of :func:`run_passes` in scalars; for kernels short buffers are taken apart, too."""
+    """Loop of :func:`run_passes` in scalars; for kernels short buffers are decomposed, too."""
     leaves, structure = jax.tree.flatten(buffers)
     short = [kernels and (scalar_buffers or x.size <= SHORT) for x in leaves]
 
@@ -151,7 +151,7 @@ def _run_lowered(
     state, buffers = both(state, buffers)
     low = Lowered.of_closure(step, state, buffers, constants, kernels=kernels)
 
-    # What decides about the end is handed over: a rule for derivatives has nothing from outside.
+    # Inputs of the end test are passed as arguments: a derivative rule sees nothing from outside.
     test = jax.make_jaxpr(active)(state[0])
 
     def goes_on(tested, both):
@@ -166,10 +166,11 @@ def _run_lowered(
 
 
 def _apart(going):
-    """The flag ``going``, made so that XLA does not make one piece of machine code of the loop.
+    """The flag ``going``, computed so that XLA does not compile the loop as one piece of code.
 
     In such a piece a kernel of many results is compiled twice, with a comparison of the places of
-    any two of its arrays: more than the kernel itself. XLA makes no such piece of loops that sort.
+    any two of its arrays, which is more code than the kernel itself. XLA makes no such piece of
+    loops that sort.
     """
 
     def sorted_flag(going):
@@ -181,8 +182,8 @@ def _apart(going):
 def _tied(packed, buffers, given):
     """State and buffers, all batched and differentiated as any of ``packed`` or ``given`` is.
 
-    ``jax`` traces the body of a loop again and again until it knows which parts of its carry are
-    batched or have derivatives; this tells it at once.
+    ``jax`` traces the body of a loop repeatedly until it knows which parts of its carry are batched
+    or have derivatives; here it knows at the first trace.
     """
     parts = jax.tree.leaves(eqx.filter((packed, given), eqx.is_inexact_array))
     first = sum(x.ravel()[0] for x in parts if x.size)
@@ -198,7 +199,7 @@ def _tied(packed, buffers, given):
 
 
 def _packing(tree):
-    """Functions from a tree of arrays to one vector for each type, and back."""
+    """Functions that pack a tree of arrays into one vector for each type, and unpack it."""
     leaves, structure = jax.tree.flatten(tree)
     shapes = [x.shape for x in leaves]
     types = list(dict.fromkeys(x.dtype for x in leaves))
@@ -222,20 +223,20 @@ def _packing(tree):
 
 
 def keep(on, new, old):
-    """``new`` where the trajectory is running, else ``old``, leaf by leaf."""
+    """Leaves of ``new`` where the trajectory is running, else of ``old``."""
     return jax.tree.map(lambda a, b: jnp.where(on, a, b), new, old)
 
 
 def unvmap_any(x):
-    """Whether any element is true, of all trajectories of a batch."""
+    """Whether any element is true, over all trajectories of a batch."""
     return eqxi.unvmap_any(x)
 
 
 def once(values, on):
     """``values``, computed once where any trajectory of the batch is ``on``.
 
-    On a CPU the compiler repeats cheap operations in each place that uses their results, again and
-    again along a chain of them. It does not look into the branches of a conditional.
+    On a CPU the compiler repeats cheap operations at each use of their results, again and again
+    along a chain of them, but does not look into the branches of a conditional.
     """
 
     def apart(values):
@@ -249,9 +250,9 @@ def once(values, on):
 
 
 def where_any(needed, compute: Callable, otherwise):
-    """``compute()`` if any trajectory of the batch needs it, else ``otherwise``.
+    """Result of ``compute()`` if any trajectory of the batch needs it, else ``otherwise``.
 
-    For what costs much and is seldom needed; trajectories that do not need it may get either.
+    For expensive values that are seldom needed; trajectories that do not need one may get either.
     """
     return jax.lax.cond(eqxi.unvmap_any(needed), compute, lambda: otherwise)
 
@@ -263,12 +264,12 @@ def skipped(needed, compute: Callable, otherwise):
 
 
 def either(needed, compute: Callable, otherwise: Callable):
-    """``compute()`` if any trajectory of the batch needs it, else ``otherwise()``: which is as good
-    for those that do not, and costs less."""
+    """Result of ``compute()`` if any trajectory of the batch needs it, else of ``otherwise()``,
+    which is as good for the others, and costs less."""
     return jax.lax.cond(eqxi.unvmap_any(needed), compute, otherwise)
 
 
 def when_any(needed, compute: Callable):
-    """``compute()`` if any trajectory of the batch needs it, else zeros."""
+    """Result of ``compute()`` if any trajectory of the batch needs it, else zeros."""
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(compute))
     return where_any(needed, compute, nothing)

@@ -1,11 +1,11 @@
-"""The motion ``u'' = F - K u - C u'`` in closed form, and where a combination of it is first zero.
+"""Motion ``u'' = F - K u - C u'`` in closed form, and the first zero of a combination of it.
 
 **Motion.** Velocity and acceleration obey ``dy/ds = B y`` with ``B = [[0, 1], [-K, -C]]``.
 Functions of ``B`` are ``p + r B``: two numbers, found for any sign of ``K`` and ``C`` alike.
 
-**First zero** of ``g``, any combination of displacement, velocity and one: it moves as the
-displacement does, with an ``F`` of its own. With ``|g''| <= b`` on the rest of the way, there is
-none before that of the parabola ``g + g' s - b s^2 / 2``. Going from zero to zero of such parabolas
+**First zero** of ``g``, any combination of displacement, velocity and one: ``g`` moves like the
+displacement, with its own ``F``. With ``|g''| <= b`` on the rest of the time, ``g`` has no zero
+before that of the parabola ``g + g' s - b s^2 / 2``. Going from zero to zero of such parabolas
 never passes a zero of ``g``, and converges to the first one quadratically. The bound follows from
 ``g''^2 + K g'^2``, which decreases if ``K`` and ``C`` are positive. Once ``2 b g < g'^2`` with
 ``g' < 0`` a zero follows for certain, and a short series gives its place to rounding error.
@@ -27,24 +27,25 @@ from jfric.numerics.loops import once
 from jfric.numerics.polynomials import horner_with_slope
 from jfric.numerics.tolerances import ROUNDINGS
 
-#: Parabolas in one search; where that is not enough, it ends on the way.
+#: Largest number of parabolas in one search, which otherwise ends before the zero.
 MAX_PARABOLAS = 60
 #: A zero is near if ``2 b g <= NEAR g'^2``: about 0.17 time scales of the motion at most. Series of
-#: this order have converged there, and so has Newton's method on them after so many rounds.
+#: this order have converged there, and so has Newton's method on them after this number of rounds.
 NEAR = 0.3
 NEAR_ORDER = 12
 NEWTON = 4
 
 
 class Oscillator(NamedTuple):
-    """``u'' = F - K u - C u'``, by its velocity: ``F`` is in the acceleration at the start."""
+    """Equation ``u'' = F - K u - C u'`` of the velocity; the initial acceleration contains
+    ``F``."""
 
     K: Float[Array, ""]
     C: Float[Array, ""]
 
 
 class _Propagator(NamedTuple):
-    """``integral of exp(B s) = p + r B`` over a time: motion after it is a linear combination."""
+    """Integral ``p + r B`` of ``exp(B s)`` over a time; motion after it is a combination."""
 
     p: Float[Array, "*g"]
     r: Float[Array, "*g"]
@@ -52,7 +53,7 @@ class _Propagator(NamedTuple):
 
 @functools.partial(jax.jit, static_argnames="order")
 def propagator(x: Oscillator, s, order: int) -> _Propagator:
-    """The sum of ``s (B s)^k / (k + 1)!``, with ``B^2 = -K - C B``."""
+    """Sum of ``s (B s)^k / (k + 1)!``, with ``B^2 = -K - C B``."""
     stiff, damp = x.K * s * s, x.C * s
     p, r = jnp.full_like(s, 1.0 / math.factorial(order)), jnp.zeros_like(s)
     for j in range(order - 1, 0, -1):
@@ -61,7 +62,7 @@ def propagator(x: Oscillator, s, order: int) -> _Propagator:
 
 
 class Motion(NamedTuple):
-    """Displacement and its first four derivatives at one instant; of several motions, arrays."""
+    """Displacement and its first four derivatives at one instant; arrays for several motions."""
 
     u: Float[Array, "*g"]
     v: Float[Array, "*g"]
@@ -85,7 +86,7 @@ def motion(x: Oscillator, u, v, a) -> Motion:
 
 
 class Reached(NamedTuple):
-    """How far a search got: ``g`` is zero there if ``found``, and, as far as can be resolved, turns
+    """End of a search: ``g`` is zero there if ``found``, and, as far as can be resolved, turns
     there if it ``grazes``."""
 
     s: Float[Array, "*g"]
@@ -94,11 +95,12 @@ class Reached(NamedTuple):
 
 
 class Search(NamedTuple):
-    """How ``g``, positive at first, is searched: how many of ``g`` and its derivatives are zero at
-    the start; whether the result will be used; the order of the series; the magnitude of what it
-    is made of, and what cannot be told from zero.
+    """Settings of the search for a zero of ``g``, which is positive at first.
 
-    ``turns(slope, curvature, zero, g)``: whether ``g`` grazes zero.
+    ``order``: how many of ``g`` and its derivatives are zero at the start; ``wanted``: whether the
+    result will be used; ``terms``: order of the series; ``size``: magnitude of the terms of ``g``;
+    ``zero``: values that cannot be distinguished from zero. ``turns(slope, curvature, zero, g)``:
+    whether ``g`` grazes zero.
     """
 
     order: Int[Array, "*g"]
@@ -110,7 +112,7 @@ class Search(NamedTuple):
 
 
 def first_zero(x: Oscillator, g: Motion, way: Search, h) -> Reached:
-    """Where ``g`` is first zero, within the time ``h``. The search has no derivatives."""
+    """First zero of ``g`` within the time ``h``. The search has no derivatives."""
     x, g, h = jax.lax.stop_gradient((x, g, h))
     way = way._replace(size=jax.lax.stop_gradient(way.size), zero=jax.lax.stop_gradient(way.zero))
     near = _near_zero(x, g, way, h)
@@ -122,7 +124,7 @@ def first_zero(x: Oscillator, g: Motion, way: Search, h) -> Reached:
         return further - value / jnp.where(rate < 0, rate, -1.0)
 
     further = jax.lax.fori_loop(0, NEWTON, newton, near.further)
-    # Where it turns before it is zero, or so soon after that nobody can tell.
+    # Where it turns before the zero, or too soon afterwards to be distinguished.
     value, slope, bend = y[0], y[1], 2.0 * y[2]
     grazes = (bend > 0) & way.turns(slope, bend, way.zero, value)
     further = jnp.where(grazes, -slope / jnp.where(grazes, bend, 1.0), further)
@@ -153,7 +155,7 @@ def corrected(y: list):
 
 
 def above_exponential(x):
-    """A bound of ``exp(x)`` by products alone, for ``0 <= x <= 250``: ``(1 - x/64)^-64``. At the
+    """Bound of ``exp(x)`` by products alone, for ``0 <= x <= 250``: ``(1 - x/64)^-64``. At the
     longest step of a motion, ``x = 6.8``, it is half as much again."""
     found = 1.0 / (1.0 - jnp.minimum(x / 64.0, 0.98))
     for _ in range(6):
@@ -162,7 +164,7 @@ def above_exponential(x):
 
 
 class _Near(NamedTuple):
-    """A time near the zero, or as far as the search got; an estimate of what is left."""
+    """A time near the zero, or at the end of the search, and an estimate of the remaining time."""
 
     s: Float[Array, "*g"]
     found: Bool[Array, "*g"]
@@ -170,10 +172,10 @@ class _Near(NamedTuple):
 
 
 def _near_zero(x: Oscillator, start: Motion, way: Search, h) -> _Near:
-    """From parabola to parabola until a zero is near, for the time ``h`` at most."""
+    """Time at which a zero is near, at most ``h``, by steps from parabola to parabola."""
     order, wanted, terms, size, zero, _ = way
     omega = jnp.sqrt(jnp.abs(x.K))
-    # Negative stiffness or damping feeds energy.
+    # Negative stiffness or damping adds energy.
     feeding = jnp.where(x.K < 0, omega, 0.0) + jnp.maximum(-x.C, 0.0)
     growth = above_exponential(feeding * h)
     rate = (omega + jnp.abs(x.C)) * growth
@@ -183,7 +185,7 @@ def _near_zero(x: Oscillator, start: Motion, way: Search, h) -> _Near:
     close = close * (size + h * jnp.abs(start.v))
     curvature, close = once((curvature, close), jnp.any(wanted))
 
-    # What starts away from zero has reached it when it cannot be told from it.
+    # A motion that starts away from zero has reached zero when it cannot be distinguished from it.
     zero = jnp.where(order == 0, zero, 0.0)
 
     def parabola(g, slope):
@@ -194,12 +196,12 @@ def _near_zero(x: Oscillator, start: Motion, way: Search, h) -> _Near:
         return jnp.where(bottom > 0, top / jnp.where(bottom > 0, bottom, 1.0), jnp.inf)
 
     def near(g, slope):
-        # A zero follows for certain, so near that few terms of a series reach it.
+        # A zero follows for certain, so near that a series of few terms reaches it.
         return (slope < 0) & (2.0 * curvature * g <= NEAR * slope * slope)
 
     g, slope = start.u - zero, start.v
     first = parabola(jnp.where(order == 0, g, 0.0), jnp.where(order <= 1, slope, 0.0))
-    # With more zeros at the start no other is nearer than this.
+    # With more zeros at the start no other zero is nearer than this time.
     apart = jnp.where(rate > 0, 1.0 / jnp.where(rate > 0, rate, 1.0), h)
     first = jnp.where(order >= 2, apart, first)
 

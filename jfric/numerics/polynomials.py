@@ -25,7 +25,7 @@ def horner(coefficients: Float[Array, "p ..."] | Sequence, s) -> Float[Array, ..
 
 
 def powers(s, count: int) -> Float[Array, " p"]:
-    """``1, s, ..., s^(count - 1)``; at least two."""
+    """Powers ``1, s, ..., s^(count - 1)``; at least two."""
     table = jnp.stack([jnp.ones_like(s), s])
     while table.shape[0] < count:
         table = jnp.concatenate([table, table * (table[-1] * s)])
@@ -34,14 +34,14 @@ def powers(s, count: int) -> Float[Array, " p"]:
 
 @jax.custom_jvp
 def evaluate(coefficients: Float[Array, "p k"], s) -> Float[Array, " k"]:
-    """Values at ``s`` of several polynomials that many others use.
+    """Values at ``s`` of several polynomials on which many other values depend.
 
-    The loop keeps the compiler from repeating the evaluation in each of its uses; it needs two
-    rounds, as one would be written out.
+    The loop keeps the compiler from repeating the evaluation at each use; it has two rounds, as a
+    single one would be unrolled.
     """
 
     def body(i, _):
-        # Depends on the round, or the evaluation would be moved out of the loop.
+        # Depends on the round, as otherwise the evaluation would be moved out of the loop.
         return horner(coefficients, jnp.where(i < 2, s, 0.0))
 
     return jax.lax.fori_loop(0, 2, body, jnp.zeros_like(coefficients[0]))
@@ -56,7 +56,7 @@ def _evaluate_jvp(primals, tangents):
 
 @jax.custom_jvp
 def with_derivatives(coefficients: Float[Array, "p k"], s, value) -> Float[Array, " k"]:
-    """The known ``value`` of the polynomials at ``s``, with the derivatives of :func:`evaluate`."""
+    """Known ``value`` of the polynomials at ``s``, with the derivatives of :func:`evaluate`."""
     del coefficients, s
     return value
 
@@ -80,14 +80,14 @@ def horner_with_slope(coefficients: Float[Array, "p ..."] | Sequence, s):
 def combine(
     coefficients: Float[Array, "p k"], rows: Float[Array, "g k"] | None
 ) -> Float[Array, "p g"]:
-    """Polynomials that are linear combinations of others; None: these themselves."""
+    """Linear combinations of polynomials; with ``rows`` None the polynomials themselves."""
     return coefficients if rows is None else matmul(coefficients, rows.T)
 
 
 def pick(
     coefficients: Float[Array, "p k"], rows: Float[Array, "g k"] | None, chosen: Bool[Array, " g"]
 ) -> Float[Array, " p"]:
-    """The combination named by ``chosen`` (one is True at most)."""
+    """Combination that ``chosen`` marks (at most one is True)."""
     if rows is None:
         return jnp.sum(jnp.where(chosen, coefficients, 0.0), axis=1)
     return matvec(coefficients, jnp.sum(jnp.where(chosen[:, None], rows, 0.0), axis=0))
@@ -103,6 +103,6 @@ def nodes_and_fit(dtype: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def through_ends(polynomial, values):
-    """Meet the first and the last value to rounding: the fit itself loses digits."""
+    """Polynomial that meets the first and the last value to rounding, as the fit loses digits."""
     polynomial = polynomial.at[0].set(values[0])
     return polynomial.at[-1].add(values[-1] - jnp.sum(polynomial, axis=0))

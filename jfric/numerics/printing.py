@@ -12,15 +12,15 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-#: Lines and characters of one screen, and numbers in a row.
+#: Lines and characters of one screen, and largest number of numbers in a row.
 LINES, WIDTH, NUMBERS = 24, 100, 6
 
 T = TypeVar("T", bound=type)
 
 
 class Shown(NamedTuple):
-    """Content of a print: a line that sums up, names of the columns (none: no head; a leading
-    ``>``: aligned to the right), rows, and a remark below."""
+    """Content of a print: a title line, names of the columns (none: no head; a leading ``>``:
+    aligned to the right), rows, and a remark below."""
 
     title: str
     columns: tuple[str, ...]
@@ -31,8 +31,8 @@ class Shown(NamedTuple):
 def printable(cls: T) -> T:
     """Class decorator: instances are printed on one screen at most, and are tables in notebooks.
 
-    Shown is what a method ``_shown()`` gives (:class:`Shown`), by default the fields with short
-    values. A class with a ``__str__`` of its own keeps it.
+    The content comes from a method ``_shown()`` (:class:`Shown`), by default from the fields with
+    short values. A class with its own ``__str__`` keeps it.
     """
     own = "__str__" in vars(cls)
     methods = {
@@ -46,7 +46,7 @@ def printable(cls: T) -> T:
 
 
 def as_text(thing: Any) -> str:
-    """``thing`` on one screen."""
+    """Text for ``thing`` that fits one screen."""
     title, columns, rows, below = shown(thing)
     lines = [heads(columns), *rows] if columns else rows
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -60,7 +60,7 @@ def as_text(thing: Any) -> str:
 
 
 def as_html(thing: Any) -> str:
-    """``thing`` as a table."""
+    """HTML table for ``thing``."""
     title, columns, rows, below = shown(thing)
 
     def line(cells: Iterable[str], tag: str) -> str:
@@ -76,7 +76,7 @@ def as_html(thing: Any) -> str:
 
 
 def heads(columns: Iterable[str]) -> tuple[str, ...]:
-    """Names of columns without what says their side."""
+    """Names of columns without the marks of their alignment."""
     return tuple(name.removeprefix(">") for name in columns)
 
 
@@ -94,7 +94,7 @@ def shown(thing: Any) -> Shown:
 
 
 def short(value: Any) -> str:
-    """A value in a few words: numbers as they are, of many their shape and range."""
+    """A value in a few words: single numbers in full, the shape and range of many."""
     if isinstance(value, enum.Enum):
         return value.name
     if value is None or isinstance(value, (bool, str)):

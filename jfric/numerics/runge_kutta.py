@@ -20,7 +20,7 @@ from jfric.numerics.polynomials import nodes_and_fit
 
 #: Explicit methods and their names in diffrax.
 METHODS = {"dopri8": "Dopri8", "dopri5": "Dopri5", "tsit5": "Tsit5"}
-#: What is below this in the tables is a rounding error.
+#: Entries of the tables below this value are rounding errors.
 NEGLIGIBLE = 1e-10
 
 
@@ -47,7 +47,7 @@ def tables(name: str) -> Tables:
     count = tableau.num_stages
     points = 0.5 * (1.0 - np.cos(np.pi * np.arange(count + 1) / count))
     with eval_context(), jax.enable_x64(True):
-        # One component for each stage, whose slope is one there.
+        # One component for each stage, with slope one at this stage.
         ends, slopes = jnp.asarray(tableau.b_sol), jnp.eye(count)
         zero, one = jnp.asarray(0.0), jnp.asarray(1.0)
         path = method.interpolation_cls(t0=zero, t1=one, y0=jnp.zeros(count), y1=ends, k=slopes)
@@ -79,7 +79,7 @@ def _coefficients(points: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def _dense(name: str, dtype: str) -> np.ndarray:
-    """Coefficients (p, k) of the dense output, as few as the precision can bear
+    """Coefficients (p, k) of the dense output, as many as the precision allows
     (:data:`jfric.numerics.polynomials.DEGREE`)."""
     nodes, fit = (x.astype(float) for x in nodes_and_fit(dtype))
     table = tables(name).dense
@@ -90,14 +90,14 @@ def _dense(name: str, dtype: str) -> np.ndarray:
 
 
 class Stages(NamedTuple):
-    """A step of ``dy/ds = f(s, y)``."""
+    """Step of ``dy/ds = f(s, y)``."""
 
     end: Float[Array, " y"]
-    #: Estimate of its error.
+    #: Estimate of the error at the end.
     error: Float[Array, " y"]
-    #: Coefficients of the motion in the part of the step, constant term first.
+    #: Coefficients of the motion over the fraction of the step, constant term first.
     dense: Float[Array, "p y"]
-    #: Slopes that the end and its error are made of.
+    #: Slopes from which the end and its error are computed.
     slopes: Float[Array, "k y"]
 
     def split(self, count: int) -> tuple[Stages, Stages]:
@@ -109,8 +109,8 @@ class Stages(NamedTuple):
 
 
 def stages(name: str, field: Callable, y: Float[Array, " y"], h) -> Stages:
-    """A step of length ``h`` by the method of this name; ``field(s, y)`` at the time ``s`` after
-    its start."""
+    """Step of length ``h`` by the method with this name; ``field(s, y)``: rates at the time ``s``
+    after its start."""
     method, dtype = tables(name), y.dtype
     rows, nodes = jnp.asarray(method.stages, dtype), jnp.asarray(method.nodes, dtype)
 
@@ -120,7 +120,7 @@ def stages(name: str, field: Callable, y: Float[Array, " y"], h) -> Stages:
     def one(i, slopes):
         return slopes.at[i].set(field(nodes[i] * h, y + h * weighted(rows[i], slopes)))
 
-    # A loop: written out, it would take long to compile (the lowering writes it out).
+    # A loop: if unrolled, it would take long to compile (the lowering unrolls it).
     slopes = jnp.zeros((len(nodes), y.shape[0]), dtype)
     slopes = jax.lax.fori_loop(0, len(nodes), one, slopes)
     end = y + h * weighted(jnp.asarray(method.end, dtype), slopes)
@@ -129,7 +129,7 @@ def stages(name: str, field: Callable, y: Float[Array, " y"], h) -> Stages:
     return Stages(
         end=end,
         error=h * weighted(jnp.asarray(method.error, dtype), slopes),
-        # The end to rounding, as the sums lose digits.
+        # The end is met to rounding, as the sums lose digits.
         dense=dense.at[_last(name, dtype.name)].add(end - jnp.sum(dense, axis=0)),
         slopes=slopes[np.flatnonzero(np.abs(method.end) + np.abs(method.error))],
     )

@@ -1,9 +1,9 @@
 """Reverse mode by forward derivatives, for few parameters.
 
-The derivatives ``J = d out / d p`` of a simulation with respect to every number ``p`` in which a
-derivative is asked for are carried along in one forward run; what is wanted from them, ``J dp``
-or ``w^T J``, is a product. One run then serves ``jvp``, ``jacfwd``, ``grad`` and ``jacrev`` at the
-cost of forward mode, as long as the numbers are few.
+The derivatives ``J = d out / d p`` of a simulation with respect to every number ``p`` that needs a
+derivative are computed in one forward run; the requested ``J dp`` or ``w^T J`` is a product. One
+run then serves ``jvp``, ``jacfwd``, ``grad`` and ``jacrev`` at the cost of forward mode, as long as
+the numbers are few.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from jax.custom_derivatives import SymbolicZero
 
 from jfric.errors import ProblemError
 
-#: Numbers with derivatives up to which they are all carried along; beyond, forward mode alone.
+#: Largest number of numbers with derivatives for which this is done; beyond, forward mode only.
 MOST = 16
 
 
 def with_sensitivities(function: Callable, *arguments: Any, plain: Callable | None = None) -> Any:
-    """``function(*arguments)``, differentiable as above. Arguments and results are any pytrees.
+    """Result of ``function(*arguments)``, with derivatives by one forward run.
 
-    ``plain``: the same without derivatives, called where none are asked for.
+    Arguments and results are any pytrees. ``plain``: the function without derivatives, called where
+    none are needed.
     """
     arrays, rest = eqx.partition(arguments, eqx.is_array)
     leaves, structure = jax.tree.flatten(arrays)
@@ -79,7 +80,7 @@ def with_sensitivities(function: Callable, *arguments: Any, plain: Callable | No
 
 
 def without_derivatives(function: Callable, *arguments: Any) -> Any:
-    """``function(*arguments)``; raises :class:`jfric.ProblemError` where a derivative is wanted."""
+    """Result of ``function(*arguments)``; raises :class:`jfric.ProblemError` for a derivative."""
 
     def refuse(*_):
         raise ProblemError(
@@ -99,7 +100,7 @@ def _zero(x) -> Any:
 
 
 def _unit_vectors(active: list) -> list:
-    """All directions that change one number: arrays (p, ...)."""
+    """All directions that change a single number: arrays (p, ...)."""
     count, first, directions = sum(x.size for x in active), 0, []
     for x in active:
         rows = jnp.zeros((count, x.size), x.dtype)
@@ -110,7 +111,7 @@ def _unit_vectors(active: list) -> list:
 
 
 def _product(dp, J, x):
-    """``J dp``. What is NaN (outputs that were never reached) has no derivatives: in
-    reverse mode their zero weights would turn the sum into NaN."""
+    """Product ``J dp``. Results that are NaN (outputs that were never reached) have no derivatives:
+    in reverse mode their zero weights would turn the sum into NaN."""
     J = jnp.where(jnp.isfinite(x), J, 0.0)
     return jnp.tensordot(dp, J, axes=1)

@@ -12,25 +12,25 @@ class Tolerances(NamedTuple):
 
     #: Values below ``zero`` times the sum of their contributions count as zero.
     zero: float
-    #: Rounding errors of what is known to be zero, in units of ``zero``: they come a long way.
+    #: Rounding errors of values that are known to be zero, in units of ``zero``: they accumulate.
     known: float
     #: Relative velocities beyond this fraction of their contributions are no rounding errors: the
     #: partner's velocity has jumped.
     jump: float
     #: Pivots of a unit diagonal down to ``-pivot`` come from rounding in redundant rows.
     pivot: float
-    #: Part of the energy at an impact below which a gain is a rounding error.
+    #: Fraction of the energy at an impact below which a gain is a rounding error.
     energy: float
     #: Excess over a limit of friction by which a predicted force must pass it.
     excess: float
     #: Impacts of several contacts that follow each other within this fraction of the time since the
     #: start, with velocities below ``chatter_velocity`` times the largest so far, are the end of an
-    #: accumulating sequence. Gaps of such flights drown in rounding; what is neglected is of
+    #: accumulating sequence. Gaps of such flights are lost in rounding; the neglected part is of
     #: second order.
     chatter_time: float
     chatter_velocity: float
-    #: Gaps beyond this fraction of what counts as zero are no rounding errors of an impact that was
-    #: found where it happened.
+    #: Gaps beyond this fraction of the value that counts as zero are no rounding errors of an
+    #: impact that was located where it happened.
     late: float
 
 
@@ -39,7 +39,7 @@ SINGLE = Tolerances(2e-5, 100.0, 2e-3, 1e-4, 1e-5, 1e-4, 1e-4, 1e-3, 5e-2)
 
 #: Rounding errors of a sum of some dozen terms, in units of the machine epsilon.
 ROUNDINGS = 64
-#: Sliding this much faster than the fastest approach does not end in an impact.
+#: Sliding faster than this multiple of the fastest approach does not end in an impact.
 FAST = 1e4
 
 

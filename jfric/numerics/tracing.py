@@ -1,5 +1,5 @@
-"""How programs are traced: for which platform, without looking for garbage meanwhile, and what is
-said about them."""
+"""Tracing of programs: for which platform, without garbage collection meanwhile, and with which
+remarks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-#: What programs are traced for, if not for JAX's own platform: a platform, or :data:`KERNELS`.
-#: JAX keeps the programs of each apart.
+#: Platform for which programs are traced, if not JAX's own, or :data:`KERNELS`. JAX keeps the
+#: programs of each apart.
 tracing_for = jax.make_user_context(default_value=None)
 
-#: Kernels of scalars: they need no form that is made for a platform.
+#: Kernels of scalars: they need no form that is specific to a platform.
 KERNELS = "kernels"
 
 _pauses = threading.Lock()
@@ -28,10 +28,11 @@ _paused = 0
 
 
 def traced_for() -> str:
-    """The platform (``"cpu"``, ``"cuda"``, ...) whose form of a computation is the one to trace.
+    """Platform (``"cpu"``, ``"cuda"``, ...) whose form of a computation is to be traced.
 
-    All forms are right on all platforms. Chosen here the others are not traced at all, which
-    ``jax.lax.platform_dependent`` would do: a third of the operations of a small program.
+    All forms are correct on all platforms. Because one is chosen here the others are not traced at
+    all. ``jax.lax.platform_dependent`` would trace them: a third of the operations of a small
+    program.
     """
     if tracing_for.value is not None:
         return tracing_for.value
@@ -41,10 +42,9 @@ def traced_for() -> str:
 
 @contextlib.contextmanager
 def collecting_later() -> Iterator[None]:
-    """Python does not look for reference cycles meanwhile.
+    """Context in which Python does not search for reference cycles.
 
-    Tracing makes millions of objects and next to no cycles; looking for them takes a quarter of its
-    time.
+    Tracing makes millions of objects and next to no cycles; the search takes a quarter of its time.
     """
     global _paused
     with _pauses:
@@ -63,7 +63,7 @@ def collecting_later() -> Iterator[None]:
 
 
 def is_traced(arguments: Any) -> bool:
-    """Whether a call is a part of somebody else's program."""
+    """Whether a call is traced as a part of another program."""
     leaves = jax.tree.leaves((arguments, jnp.zeros(()) + 0.0))
     return any(isinstance(x, Tracer) for x in leaves)
 
@@ -73,7 +73,7 @@ _remarks: ContextVar[list[str] | None] = ContextVar("remarks", default=None)
 
 @contextlib.contextmanager
 def remarks_of_tracing() -> Iterator[list[str]]:
-    """A list to which :func:`remark` adds meanwhile."""
+    """Context with a list to which :func:`remark` adds."""
     found: list[str] = []
     token = _remarks.set(found)
     try:
@@ -83,7 +83,7 @@ def remarks_of_tracing() -> Iterator[list[str]]:
 
 
 def remark(text: str) -> None:
-    """Warn about the program that is traced: whoever runs it later without tracing warns, too."""
+    """Warn about the program that is traced; later runs without tracing repeat the warning."""
     said = _remarks.get()
     if said is not None:
         said.append(text)
@@ -92,5 +92,5 @@ def remark(text: str) -> None:
 
 @functools.cache
 def warn_once(text: str) -> None:
-    """Warn, once in a process."""
+    """Warn with this ``text``, once in a process."""
     warnings.warn(text, stacklevel=3)

@@ -24,7 +24,7 @@ class Observable(abc.ABC):
     gives the number that is reduced; ``number`` is that of an event, from 1; ``contact`` the place
     of a contact in ``Solution.names``. ``dims`` are the axes of a result that is an array, each
     with its name, its coordinates and their unit.
-    One of one's own, which counts smooth pieces, beside those of this module::
+    The example has a user's own observable, which counts smooth pieces, and those of this module::
 
         >>> import numpy as np
         >>> seen = jfric.results.observables
@@ -72,38 +72,38 @@ class Observable(abc.ABC):
 
     @property
     def dims(self) -> tuple[tuple[str, tuple[float, ...], str], ...]:
-        """Axes of the result beside those of the sweep: name, coordinates, unit."""
+        """Axes of the result in addition to those of the sweep: name, coordinates, unit."""
         return ()
 
     @abc.abstractmethod
     def start(self, problem: Problem, mechanics: Mechanics, dtype) -> Any:
-        """Values that are carried along, before the first piece."""
+        """Initial values, before the first piece."""
 
     @abc.abstractmethod
     def update(self, carry: Any, piece: Piece) -> Any:
-        """``carry`` after one more piece."""
+        """Values (``carry``) after one more piece."""
 
     def enough(self, carry: Any) -> Any:
-        """Whether the run may end, as nothing more is to be seen; None: never.
+        """Whether the run may end because further pieces cannot change the result; None: never.
 
-        Where all of a run's observables that may say so have said so, it ends, with the flag
-        ``STOPPED``: solvers with polynomials do.
+        A run ends, with the flag ``STOPPED``, once all of its observables that do not return None
+        agree; only solvers with polynomials do so.
         """
         del carry
 
     def finish(self, carry: Any, q, v, duration) -> Any:
-        """The result, from ``carry``, the last state and the simulated time [s]."""
+        """Result from ``carry``, the last state and the simulated time [s]."""
         del q, v, duration
         return carry
 
 
 class OwnRun(Observable):
-    """An observable that runs the solver by itself, and is the only one of a sweep or a run."""
+    """Observable that runs the solver by itself, and is the only one of a sweep or a run."""
 
     @abc.abstractmethod
     def measured(self, problem: Problem, solver: Any, end: Any) -> tuple[Any, Any, Any, Any]:
-        """The value, status, flags and passes of a run of ``problem``, resolved, up to ``end``
-        [s]; None: to the problem's end."""
+        """Value, status, flags and number of passes of a run of the resolved ``problem`` up to
+        ``end`` [s]; None: to the problem's end."""
 
     def start(self, problem, mechanics, dtype):
         raise NotImplementedError
@@ -113,11 +113,11 @@ class OwnRun(Observable):
 
 
 class OfMaximum(Observable):
-    """A largest value over the whole trajectory. All of a list are reduced together."""
+    """Largest value over the whole trajectory; all of this kind are reduced together."""
 
     @abc.abstractmethod
     def quantity(self, x: Point) -> Any:
-        """Number that is maximised, at the point ``x``."""
+        """Number to be maximised, at the point ``x``."""
 
     def start(self, problem, mechanics, dtype):
         return jnp.full((), -jnp.inf, dtype)
@@ -127,14 +127,14 @@ class OfMaximum(Observable):
 
 
 class OfIntegral(Observable):
-    """An integral over time. All of a list are reduced together."""
+    """Integral over time; all of this kind are reduced together."""
 
     @abc.abstractmethod
     def quantity(self, x: Point) -> Any:
-        """Number that is integrated, at the point ``x``."""
+        """Number to be integrated, at the point ``x``."""
 
     def at_jump(self, piece: Piece, slip: Float[Array, " nt"]) -> Any:
-        """Number that a load that jumps adds in no time while contacts slide by ``slip``."""
+        """Contribution of a load that jumps, in no time, while contacts slide by ``slip``."""
         return jnp.zeros((), piece.q.dtype)
 
     def start(self, problem, mechanics, dtype):
@@ -145,7 +145,7 @@ class OfIntegral(Observable):
 
 
 def own_run(observables: Sequence[Observable]) -> OwnRun | None:
-    """The one of ``observables`` that runs the solver by itself, if there is one.
+    """The observable that runs the solver by itself, if there is one.
 
     Raises :class:`ProblemError` where it is not alone.
     """
@@ -158,7 +158,7 @@ def own_run(observables: Sequence[Observable]) -> OwnRun | None:
 
 
 def integrals(observables: Sequence[OfIntegral], piece: Piece) -> Float[Array, " k"]:
-    """Numbers (k,) that a piece adds to each of several integrals."""
+    """Contributions (k,) of a piece to each of several integrals."""
     found = piece.integrals(lambda x: jnp.stack([o.quantity(x) for o in observables]))
     if piece.slip is None:
         return found
@@ -174,5 +174,5 @@ def renamed(observable: Observable, name: str) -> Observable:
 
 
 def is_of_motion(function: Function) -> bool:
-    """Whether position and velocity alone give the value of ``function``."""
+    """Whether position and velocity alone determine the value of ``function``."""
     return isinstance(function, Signal) and function.of_motion

@@ -59,7 +59,7 @@ def columns(
 def chosen_velocities_at_outputs(
     problem: Problem, solution: Solution, form: str, rows: np.ndarray | slice = slice(None)
 ) -> dict[str, np.ndarray]:
-    """Velocities of the user's choice (``form`` v) or their rates (a) at the outputs."""
+    """Velocities that the user has defined (``form`` v) or their rates (a) at the outputs."""
     motion = solution.ts, solution.q, solution.v
     motion = motion if form == "v" else (*motion, solution.a)
     found = {}
@@ -74,8 +74,8 @@ def spring_forces(
 ) -> dict[str, np.ndarray]:
     """Forces of springs, dampers and stops along their directions [N, N m], by their names.
 
-    At the outputs of the ``solution`` of ``problem``, or at some ``rows`` of them: arrays (m,),
-    positive where the element pushes the system along its direction::
+    The values are those at the outputs of the ``solution`` of ``problem``, or at some ``rows`` of
+    them: arrays (m,), positive where the element pushes the system along its direction::
 
         >>> solution = jfric.simulate(problem, ts=jnp.linspace(0.0, 4.0, 5))
         >>> round(float(jfric.spring_forces(problem, solution)["spring"][-1]), 6)
@@ -87,7 +87,7 @@ def spring_forces(
 
 
 def _reactions(problem: Problem, solution: Solution, rows) -> dict[str, np.ndarray]:
-    """Reactions of joints at some ``rows`` of the outputs, by their columns."""
+    """Reactions of joints at some ``rows`` of the outputs, by the names of their columns."""
     names = list(reaction_units(problem))
     found = np.asarray(reactions_at_outputs(problem, solution))[rows] if names else None
     return {} if found is None else {f"reaction.{x}": found[:, i] for i, x in enumerate(names)}

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from jfric.results.pieces import Piece
     from jfric.results.solution import Solution
 
-#: Pieces that ``dense=True`` has room for.
+#: Number of pieces that ``dense=True`` reserves space for.
 DEFAULT_PIECES = 1024
-#: What counts where a piece ends and the next begins.
+#: Side whose values are used where a piece ends and the next begins.
 Side = Literal["before", "after"]
 SIDES = ("before", "after")
 _CURVES = ("q", "v", "a", "lambda_t", "lambda_n")
@@ -30,8 +30,8 @@ _CURVES = ("q", "v", "a", "lambda_t", "lambda_n")
 class Moment(NamedTuple):
     """A trajectory at given times ``t`` [s]: arrays with the axes of the times in front.
 
-    Not a number (mode and segment: -1) at times that the run did not reach.
-    After the start, in between and at the end::
+    Values are NaN (mode and segment: -1) at times that the run did not reach. Values at the start,
+    in between and at the end::
 
         >>> moment = jfric.simulate(problem, dense=True).evaluate(jnp.array([0.0, 0.1, 4.0]))
         >>> moment.q.shape, moment.a[0].tolist(), round(float(moment.q[2, 0]), 9)
@@ -54,20 +54,20 @@ class Moment(NamedTuple):
 
 
 class Dense(eqx.Module):
-    """Pieces of a trajectory in order of time, ``P`` at most.
+    """Pieces of a trajectory in order of time, at most ``P``.
 
-    On piece ``i`` everything is a polynomial in ``s = (time - t[i]) / h[i]``, ``0 <= s <= 1``.
+    On piece ``i`` all quantities are polynomials in ``s = (time - t[i]) / h[i]``, ``0 <= s <= 1``.
     """
 
     #: Start [s] (infinite in unused rows), length [s] and end [s] of each piece.
     t: Float[Array, " P"]
     h: Float[Array, " P"]
     end: Float[Array, " P"]
-    #: Coefficients of q, v, a, lambda_t, lambda_n and z side by side, constant term first.
+    #: Coefficients of q, v, a, lambda_t, lambda_n and z as columns, constant term first.
     table: Float[Array, "P p k"]
     #: Modes, then segments.
     modes: Int[Array, "P c"]
-    #: Pieces of the trajectory; more than ``P`` if there was no room for all.
+    #: Pieces of the trajectory; more than ``P`` if the space did not suffice.
     count: Int[Array, ""]
     #: Degrees of freedom, contacts, unilateral contacts.
     sizes: tuple[int, int, int] = eqx.field(static=True)
@@ -85,7 +85,7 @@ class Dense(eqx.Module):
         starts, time = jax.lax.stop_gradient((self.t, t))
         behind = jnp.searchsorted(starts, time, side="left" if side == "before" else "right")
         i = jnp.clip(behind - 1, 0, starts.shape[0] - 1)
-        # A time that rounding put behind the end of the run belongs to the end.
+        # A time that rounding has put after the end of the run belongs to the end.
         slack = 4 * jnp.finfo(t.dtype).eps * jnp.abs(time)
         known = (self.count > 0) & (time >= starts[0]) & (time <= self.end[i] + slack)
         moves = known & (self.h[i] > 0)
@@ -98,7 +98,7 @@ class Dense(eqx.Module):
 
 
 def coefficients(piece: Piece) -> tuple[Float[Array, "p k"], Int[Array, " c"]]:
-    """All polynomials of a piece side by side, filled up to one length, and its modes."""
+    """All polynomials of a piece as columns, filled up to one length, and its modes."""
     curves = [getattr(piece, name) for name in _CURVES]
     curves += [] if piece.z is None else [piece.z]
     length = max(x.shape[0] for x in curves)
@@ -107,8 +107,8 @@ def coefficients(piece: Piece) -> tuple[Float[Array, "p k"], Int[Array, " c"]]:
 
 
 def empty_dense(table, modes, sizes: tuple[int, int, int], capacity: int) -> Dense:
-    """Room for ``capacity`` pieces of the shapes ``table`` (p, k) and ``modes`` (c,), and a spare
-    row for what is not kept."""
+    """Space for ``capacity`` pieces of the shapes ``table`` (p, k) and ``modes`` (c,), and a spare
+    row for pieces that are not kept."""
     rows, dtype = capacity + 1, table.dtype
     return Dense(
         t=jnp.full((rows,), jnp.inf, dtype),
@@ -164,22 +164,22 @@ def finished(dense: Dense) -> Dense:
 def dense_from_outputs(solution: Solution) -> Dense:
     """Pieces between the outputs and logged events of a solver that has no polynomials.
 
-    Positions are cubics through positions and velocities at both ends (Hermite), velocities and
-    accelerations their derivatives; reactions are straight lines from output to output.
+    Positions are cubics through positions and velocities at both ends (Hermite); velocities and
+    accelerations are their derivatives; reactions are straight lines from output to output.
     """
     log, m = solution.events, solution.ts.shape[0]
     logged = jnp.arange(log.time.shape[0]) < log.count
     reached = jnp.isfinite(solution.q.sum(axis=1))
     known = jnp.concatenate([logged, reached])
     times = jnp.where(known, jnp.concatenate([log.time, solution.ts]), jnp.inf)
-    # Events first: what they leave is the start of the way to an output at the same time.
+    # Events first: their result is the start of the motion to an output at the same time.
     order = jnp.argsort(jax.lax.stop_gradient(times), stable=True)
     t = times[order]
     q, before, after = (
         jnp.where(known[:, None], jnp.concatenate(parts), 0.0)[order]
         for parts in ((log.q, solution.q), (log.v_before, solution.v), (log.v, solution.v))
     )
-    # Events before the first output and behind the last one have no reactions.
+    # Events before the first output and after the last one have no reactions.
     first, last = solution.ts[0], jnp.max(jnp.where(reached, solution.ts, -jnp.inf))
     used = jnp.isfinite(t[1:]) & (t[:-1] >= first) & (t[1:] <= last)
     h = jnp.where(used, t[1:] - t[:-1], 0.0)
@@ -197,7 +197,7 @@ def dense_from_outputs(solution: Solution) -> Dense:
         return jnp.pad(parts, ((0, 0), (0, 4 - parts.shape[1]), (0, 0)))
 
     table = jnp.concatenate([filled(x) for x in (cubic, speed, rate, line)], axis=2)
-    # What is not used goes to the end.
+    # Unused pieces go to the end.
     place = jnp.argsort(~used, stable=True)
     n, nt = solution.q.shape[1], solution.mode.shape[1]
     return Dense(
@@ -212,7 +212,7 @@ def dense_from_outputs(solution: Solution) -> Dense:
 
 
 def _between(t, ts, values):
-    """``values`` (m, k) at ``ts`` (m,) along straight lines, at the times ``t``."""
+    """Linear interpolation of ``values`` (m, k) at ``ts`` (m,) to the times ``t``."""
     i = jnp.clip(jnp.searchsorted(ts, t, side="right") - 1, 0, max(ts.shape[0] - 2, 0))
     j = jnp.minimum(i + 1, ts.shape[0] - 1)
     h = ts[j] - ts[i]

@@ -1,4 +1,4 @@
-"""Observables of changes of mode: their times, states at them, their number."""
+"""Observables of changes of mode: their times, the states at them, their number."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from jfric.numerics.linear_algebra import diagonal_of
 from jfric.results.abstract_observables import Observable
 from jfric.results.pieces import Function, Piece
 
-#: Speeds that are zero, as a part of the largest of a run: what rounding leaves of a motion that
-#: ended.
+#: Speeds below this fraction of the largest of a run are zero: the rounding error that remains of a
+#: motion that ended.
 REST, REST_SINGLE = 1e-10, 1e-4
 
 
@@ -22,8 +22,8 @@ REST, REST_SINGLE = 1e-10, 1e-4
 class EventTime(Observable):
     """Time of the event ``number`` (from 1) [s]; NaN where there are fewer.
 
-    ``own``: index of an event of the user's own, of which it is; None: of all events.
-    All that tell of events::
+    ``own``: index of a user event whose occurrences are counted; None: those of all events. The
+    example uses all observables of events::
 
         >>> import numpy as np
         >>> seen = jfric.results.observables
@@ -155,7 +155,7 @@ class StopTime(Observable):
 
 class _Stop(NamedTuple):
     """Time of the last event that ended a motion, and largest speeds since the last event and in
-    all."""
+    the whole run."""
 
     time: Float[Array, ""]
     since: Float[Array, ""]
@@ -169,9 +169,9 @@ class _Stop(NamedTuple):
 
 
 def _largest_speed(piece: Piece) -> Float[Array, ""]:
-    """A bound on the speeds of a piece, weighted by mass: translations and rotations compare.
+    """Bound on the speeds of a piece, weighted by mass to compare translations and rotations.
 
-    Without masses (load histories) stiffness takes their place.
+    Without masses (load histories) the weights are the stiffnesses.
     """
     mass, stiffness = diagonal_of(piece.mechanics.M), diagonal_of(piece.mechanics.K)
     weight = jnp.where(jnp.all(mass > 0), mass, stiffness)

@@ -1,4 +1,4 @@
-"""Formulas in quantities of a motion, bound to the problem whose quantities they name."""
+"""Formulas in quantities of a motion, bound to the problem that defines these quantities."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from jfric.system.units import UnitError, dimensions_of, named
 
 
 def bound(problem: Problem, where: str, what: str | Callable) -> Function:
-    """``what``, a text or a function of a point, as a function of a point.
+    """Function of a point for ``what``, a text or itself such a function.
 
-    Raises :class:`jfric.ProblemError`, which starts with ``where``, for a text that is no formula
-    in quantities of ``problem``.
+    Raises :class:`jfric.ProblemError`, with a message that starts with ``where``, for a text that
+    is no formula in quantities of ``problem``.
     """
     if not isinstance(what, str):
         return what
@@ -32,7 +32,7 @@ def bound(problem: Problem, where: str, what: str | Callable) -> Function:
 
 
 def target(problem: Problem, where: str, name: str) -> Signal:
-    """The position or velocity that ``name`` names."""
+    """Position or velocity with this ``name``."""
     try:
         found = look_up(problem, name)[1]
     except ProblemError:
@@ -73,7 +73,7 @@ def _measures(problem: Problem, where: str, text: str) -> Any:
 
 
 def _quantity(problem: Problem, where: str, name: str) -> tuple[Function, str]:
-    """The quantity that ``name`` names, and its unit."""
+    """Quantity with this ``name``, and its unit."""
     if name == "t" and name not in problem.dofs:
         return (lambda point: point.t), "s"
     try:

@@ -1,6 +1,6 @@
-"""Observables by name: what each quantity of a trajectory means.
+"""Observables by name: the meaning of each quantity of a trajectory.
 
-Names are read in :mod:`jfric.results.quantity`, whose grammar checks of a file share.
+Names are parsed in :mod:`jfric.results.quantity`, whose grammar the checks of a file share.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ REDUCTIONS: dict[str, Callable[..., Observable]] = {
     "rms": RootMeanSquare,
     "amplitude": Amplitude,
 }
-#: Names that stand alone.
+#: Names without a further part.
 ALONE: dict[str, Callable[[], Observable]] = {
     "last_event_time": LastEventTime,
     "stop_time": StopTime,
@@ -70,10 +70,10 @@ def as_observables(
     times=None,
     end=None,
 ) -> list[Observable]:
-    """Observables from names and objects; ``times`` [s] are those of ``S(t)``, ``end`` [s] where
-    the run ends (by default where the problem says).
+    """Observables from names and objects; ``times`` [s] are those of ``S(t)``, ``end`` [s] is the
+    end of the run (by default that of the problem).
 
-    Raises :class:`ProblemError` for an unknown name, a name used twice, or none at all.
+    Raises :class:`ProblemError` for an unknown name, a name used twice, or an empty list.
     """
     if isinstance(observe, Mapping):
         named = [(name, item) for name, item in observe.items()]
@@ -94,7 +94,7 @@ def as_observables(
     return found
 
 
-#: Variables that every table holds.
+#: Variables that every table contains.
 RESERVED = ("status", "flags", "steps")
 
 
@@ -120,7 +120,7 @@ def _one(problem: Problem, name: str | None, item: Any, times, end) -> Observabl
 
 
 def parse_observable(problem: Problem, text: str, times=None, end=None) -> Observable:
-    """The observable that ``text`` names."""
+    """Observable with the name ``text``."""
     found = resolve(parse_quantity(text, _names(problem)), problem)
     if found.kind in (*STATIC_KINDS, *PERIODIC_KINDS, *OUTCOMES, "derivative"):
         raise ProblemError(f"found {text.strip()!r}, which is no quantity of a trajectory")
@@ -128,7 +128,7 @@ def parse_observable(problem: Problem, text: str, times=None, end=None) -> Obser
 
 
 def observable(problem: Problem, quantity: Quantity, times=None, end=None) -> Observable:
-    """The observable of a trajectory that ``quantity``, its name in full, stands for."""
+    """Observable of a trajectory for a ``quantity`` with its full name."""
     kind, name, argument = quantity.kind, quantity.name, quantity.argument
     label = str(quantity)
     if quantity.window is not None:
@@ -178,7 +178,7 @@ def _times(problem: Problem, times, label: str, end) -> tuple[float, ...]:
         (span.start, "before the start", lambda t: found[found < t]),
         (end, "after the end", lambda t: found[found > t]),
     ):
-        # A traced limit is known when the program runs: what lies outside is NaN then.
+        # A traced limit is known only when the program runs: values outside are NaN then.
         if not isinstance(limit, Tracer) and outside(float(limit)).size:
             raise ProblemError(
                 f"{label}: found {outside(float(limit))[0]:g} s, {where} at {float(limit):g} s"
@@ -187,7 +187,7 @@ def _times(problem: Problem, times, label: str, end) -> tuple[float, ...]:
 
 
 def _names(problem: Problem) -> list[str]:
-    """Names that a misspelt one is compared with."""
+    """Valid names, with which a misspelt one is compared."""
     signals = signal_names(problem)
     names = [*ALONE, "dissipated", "stick_fraction", "event_time(1)"]
     names += [f"event_time.{name}(1)" for name in problem.section("event")]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def labelled(solution: Solution, problem: Problem | None = None) -> xarray.Dataset:
-    """See :meth:`jfric.Solution.to_xarray`."""
+    """Solution as a labelled table, see :meth:`jfric.Solution.to_xarray`."""
     xarray = import_xarray()
     status = np.asarray(solution.status)
     batch = ["batch"] if status.ndim == 1 else [f"batch_{i}" for i in range(status.ndim)]
@@ -62,7 +62,7 @@ def labelled(solution: Solution, problem: Problem | None = None) -> xarray.Datas
         "element": list(segments),
         "state": list(solution.states),
     }
-    # Times of their own for each trajectory are no index.
+    # Times that differ between trajectories cannot be an index.
     if same:
         coordinates["time"] = ("time", rows[0], {"units": "s"})
     else:

@@ -1,14 +1,15 @@
-"""Observables: what a sweep keeps of a trajectory.
+"""Observables: the results that a sweep keeps of a trajectory.
 
-Each is a small reduction over the smooth pieces of a trajectory (:class:`Piece`): memory does not
-grow with its length. Yours is a function of a :class:`Point`, wrapped in one of the classes::
+Each is a small reduction over the smooth pieces of a trajectory (:class:`Piece`), so that memory
+does not grow with its length. A user's own observable is a function of a :class:`Point`, wrapped in
+one of the classes::
 
     def stored(x):  # strain energy of the spring [J]
         return 0.5 * jfric.get_parameter(x.problem, "spring.k") * x.q[0] ** 2
 
     jfric.sweep(problem, values, observe={"peak energy": Maximum(stored, unit="J")})
 
-or, for something else, a subclass of :class:`Observable`.
+For other reductions, derive a subclass from :class:`Observable`.
 """
 
 from __future__ import annotations
@@ -187,8 +188,8 @@ class RootMeanSquare(Integral):
 class AtTimes(Observable):
     """Values at given ``times`` [s]; NaN outside the simulated time.
 
-    At an event the value after it. ``axis``: name of their axis in tables; None: one time, no axis.
-    Example: see :class:`jfric.results.observables.Observable`.
+    At an event it is the value after the event. ``axis``: name of the axis of times in tables;
+    None: one time, no axis. Example: see :class:`jfric.results.observables.Observable`.
     """
 
     function: Function
@@ -243,9 +244,9 @@ class Dissipated(OfIntegral):
     """Energy [J] that friction turns into heat while contacts slide and sliders slip.
 
     The integral of ``-lambda_T gamma_T``, and of ``R |x'|`` of springs in series with sliders
-    (:class:`jfric.Jenkins`), which stand behind the contacts: of one of them, ``contact``, or, with
-    None, of all. Dampers and impacts are not counted. It is not the energy that an element with a
-    ``reaction`` of its own takes. Example: see :class:`jfric.results.observables.Observable`.
+    (:class:`jfric.Jenkins`), which are numbered after the contacts: for one of them, ``contact``,
+    or, with None, for all. Dampers and impacts are not counted, nor is the energy that an element
+    with its own ``reaction`` takes. Example: see :class:`jfric.results.observables.Observable`.
     """
 
     contact: int | None = None
@@ -263,7 +264,7 @@ class Dissipated(OfIntegral):
         return self._of(power)
 
     def at_jump(self, piece, slip):
-        # Forces are straight lines over the way: their mean is that of both ends.
+        # Forces are straight lines over the slip: their mean is that of both ends.
         return self._of(-(piece.lambda_t[0] + 0.5 * piece.lambda_t[1]) * slip)
 
     def _of(self, contacts):

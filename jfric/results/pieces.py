@@ -1,7 +1,7 @@
-"""Pieces of a trajectory, as observables see it: smooth, one after another, as polynomials.
+"""Pieces of a trajectory for observables: smooth, one after another, as polynomials.
 
 A piece is the part of a solver's step up to its end or to the earliest event: no contact changes
-its mode inside. The solver's dense output on it is a polynomial in ``s = (time - t) / h``.
+its mode inside. The solver's dense output on a piece is a polynomial in ``s = (time - t) / h``.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from jfric.numerics.polynomials import horner, horner_with_slope, powers
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 
-#: Gauss nodes of a piece: exact to degree 27. Steps are short enough for what a product of two
-#: motions has beyond that to be far below rounding.
+#: Gauss nodes of a piece: exact to degree 27. Steps are short enough for the higher terms of a
+#: product of two motions to be far below rounding.
 GAUSS_NODES = 14
-#: Nodes (Chebyshev, both ends included) of the interpolant whose extremum is looked for.
+#: Nodes (Chebyshev, both ends included) of the interpolant whose extremum is located.
 EXTREMUM_NODES = 19
 NEWTON_STEPS = 5
 
 
 class Point(NamedTuple):
-    """A trajectory at one instant, in SI units: what a function of an observable receives.
+    """A trajectory at one instant, in SI units: the argument of an observable's function.
 
     Example: see :class:`jfric.results.observables.Observable`.
     """
@@ -50,7 +50,7 @@ class Point(NamedTuple):
     mechanics: Mechanics
     #: Sliding velocity of each contact where the solver knows it better than from ``v``.
     slides: Float[Array, " nt"] | None = None
-    #: Forces of springs, dampers and stops, likewise.
+    #: Forces of springs, dampers and stops where the solver knows them better.
     forces: Float[Array, " k"] | None = None
     #: Elongations of springs in series with sliders, None where there are none.
     z: Float[Array, " z"] | None = None
@@ -64,7 +64,7 @@ class Point(NamedTuple):
         return self.mechanics.sliding_at(self.t, *motion)
 
 
-#: What an impact changes beside velocities.
+#: Quantities that an impact changes in addition to velocities.
 _FORCES = ("a", "lambda_t", "lambda_n")
 
 Function = Callable[[Point], Float[Array, "..."]]
@@ -73,8 +73,8 @@ Function = Callable[[Point], Float[Array, "..."]]
 class Piece(NamedTuple):
     """A smooth piece of a trajectory, on ``[t, end]``; coefficients first, constant term first.
 
-    Its length ``h`` is zero where a pass only logged an event.
-    Example: see :class:`jfric.results.observables.Observable`.
+    The length ``h`` is zero where a pass only logged an event. Example: see
+    :class:`jfric.results.observables.Observable`.
     """
 
     #: Start, end and length [s]; coefficients of positions, velocities, accelerations and forces.
@@ -89,7 +89,7 @@ class Piece(NamedTuple):
     #: As in :class:`Point`.
     mode: Int[Array, " nt"]
     segment: Int[Array, " ns"]
-    #: Events before this piece, those at its start, and the time that they are logged at.
+    #: Events before this piece, those at its start, and the time at which these are logged.
     events_before: Int[Array, ""]
     events: Int[Array, ""]
     impacts: Int[Array, ""]
@@ -99,14 +99,14 @@ class Piece(NamedTuple):
     mechanics: Mechanics
     #: Velocity before the events at its start.
     v_before: Float[Array, " n"]
-    #: Sliding displacement of each contact over a piece without inertia, in proportion to the way:
-    #: a load that jumps slides a contact in no time.
+    #: Sliding displacement of each contact over a piece without inertia, proportional to ``s``: a
+    #: load that jumps slides a contact in no time.
     slip: Float[Array, " nt"] | None = None
-    #: Whether a load jumps there: the system moves in no time.
+    #: Whether a load jumps on this piece: the system moves in no time.
     jumps: Bool[Array, ""] | None = None
     #: Forces of springs, dampers and stops where they do not follow from the motion.
     forces: Float[Array, "p k"] | None = None
-    #: How often each event of the user's own was logged before this piece, and including its start.
+    #: Number of logs of each user event before this piece, and including its start.
     own: tuple[Int[Array, " e"], Int[Array, " e"]] | None = None
     #: Position before the events at its start, where they may change it.
     q_before: Float[Array, " n"] | None = None
@@ -115,23 +115,24 @@ class Piece(NamedTuple):
 
     @property
     def useful(self) -> Bool[Array, ""]:
-        """Whether anything happens on it."""
+        """Whether the piece contains motion or events."""
         moves = (self.end > self.t) | (self.events > 0)
         return moves if self.jumps is None else moves | self.jumps
 
     def at(self, s: Float[Array, ""]) -> Point:
-        """The trajectory at the fraction ``s`` of the piece."""
+        """Point of the trajectory at the fraction ``s`` of the piece."""
         return self._point(s, *(horner(p, s) for p in self._polynomials()))
 
     def before(self) -> Point:
-        """Position and velocity just before the events at the start; forces are not known."""
+        """Position and velocity just before the events at the start; forces are unknown there."""
         after = self.at(jnp.zeros((), self.t.dtype))
         unknown = {name: jnp.full_like(getattr(after, name), jnp.nan) for name in _FORCES}
         q = after.q if self.q_before is None else self.q_before
         return after._replace(q=q, v=self.v_before, **unknown)
 
     def between(self, start, end) -> Piece:
-        """The part between two times [s]; events at its start only where it begins there."""
+        """Part of the piece between two times [s]; with its initial events only if it begins
+        there."""
         first = jnp.clip(start, self.t, self.end)
         last = jnp.clip(end, first, self.end)
         length = jnp.where(self.h > 0, self.h, 1.0)
@@ -145,9 +146,9 @@ class Piece(NamedTuple):
         return self._replace(t=first, end=last, h=last - first, slip=slip, **curves, **counts)
 
     def sample(self, function: Function, nodes: tuple[float, ...]) -> Float[Array, "m ..."]:
-        """``function`` at fixed fractions of the piece."""
+        """Values of ``function`` at fixed fractions of the piece."""
         s = jnp.asarray(nodes, self.q.dtype)
-        # One product for each: the compiler leaves out those that the function does not use.
+        # One product for each: the compiler omits those that the function does not use.
         values = [jnp.asarray(_powers(nodes, p.shape[0]), p.dtype) @ p for p in self._polynomials()]
         return jax.vmap(lambda s, *row: function(self._point(s, *row)))(s, *values)
 
@@ -160,8 +161,8 @@ class Piece(NamedTuple):
     def maxima(self, function: Function) -> Float[Array, " k"]:
         """Largest values of ``function`` (k,) on the piece, its ends included.
 
-        The best of :data:`EXTREMUM_NODES` nodes is polished by Newton's method on the interpolant.
-        The place needs no derivative: the slope is zero there, or it is an end.
+        Newton's method on the interpolant improves the best of :data:`EXTREMUM_NODES` nodes. The
+        place needs no derivative: it is an end, or the slope is zero there.
         """
         nodes = _chebyshev(EXTREMUM_NODES)
         values = self.sample(function, nodes)
@@ -195,7 +196,7 @@ class Piece(NamedTuple):
         )
 
     def _time(self, s):
-        """The time at ``s``; at the end just before it, where functions of time may jump."""
+        """Time at ``s``; at the end just before it, where functions of time may jump."""
         t = self.t + s * self.h
         unit = jnp.finfo(t.dtype).eps * jnp.maximum(jnp.abs(self.t), jnp.abs(self.end))
         ends = (self.h > 0) & (t >= self.end - unit)
@@ -237,14 +238,15 @@ def _chebyshev(count: int) -> tuple[float, ...]:
 
 @functools.cache
 def _chebyshev_matrix(count: int) -> np.ndarray:
-    """Values at the Chebyshev nodes to coefficients of Chebyshev polynomials in ``2 s - 1``."""
+    """Matrix from values at the Chebyshev nodes to Chebyshev coefficients in ``2 s - 1``."""
     x = 2.0 * np.asarray(_chebyshev(count)) - 1.0
     return np.linalg.inv(np.polynomial.chebyshev.chebvander(x, count - 1))
 
 
 @functools.cache
 def _slope_matrix(count: int) -> np.ndarray:
-    """Values at the Chebyshev nodes to power coefficients in ``2 s - 1`` of the slope."""
+    """Matrix from values at the Chebyshev nodes to power coefficients of the slope in
+    ``2 s - 1``."""
     table = np.zeros((count - 1, count))
     for j, column in enumerate(_chebyshev_matrix(count).T):
         slope = np.polynomial.chebyshev.cheb2poly(np.polynomial.chebyshev.chebder(column))

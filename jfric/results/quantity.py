@@ -1,6 +1,6 @@
 """Quantities by name: ``u(1)``, ``max.v.u``, ``event_time(3)``, ``final.u``, ``impulse.stop`` ...
 
-One grammar for checks, runs, sweeps and :func:`jfric.observe`; what a name means is decided in
+Checks, runs, sweeps and :func:`jfric.observe` share one grammar. The meaning of names is defined in
 :mod:`jfric.results.grammar`, for equilibria in :mod:`jfric.verification.static_checks`.
 """
 
@@ -88,16 +88,16 @@ PERIODIC_KINDS = (
     *("orbit", "multiplier", "fold", "flip", "torus", "branch_point", "hopf", "event_change"),
     *("dead_end", "balance", "balance_fold", "response"),
 )
-#: Numbers of a periodic motion that are none of a trajectory.
+#: Numbers of a periodic motion that a trajectory does not have.
 OF_ORBITS = ("period", "energy_loss", "residual", "event_count", "largest_multiplier")
-#: Of a harmonic of a quantity over a period: amplitude and angle; of a multiplier.
+#: Results for a harmonic of a quantity over a period, amplitude and angle; parts of a multiplier.
 HARMONICS, PARTS = ("harmonic", "angle"), ("re", "im")
 #: Numbers of a frequency response.
 OF_RESPONSES = ("peak", "peak_frequency")
 
 
 class _Form(NamedTuple):
-    """Form of the text after a word: a name of ``names`` (None: none), and parentheses."""
+    """Form of the text after a kind: a name of a sort (None: no name), and parentheses."""
 
     names: (
         Literal["signal", "motion", "contact", "element", "static", "event", "orbit", "part", "dof"]
@@ -137,7 +137,7 @@ _KINDS: dict[Kind, _Form] = {
     "balance": _Form("dof", "maybe"),
     "response": _Form("response"),
 }
-#: Other words for a kind, and what they put before the name.
+#: Other words for a kind, and the prefix that they add to the name.
 _SAME: dict[str, tuple[Kind, str]] = {
     "end_time": ("last_event_time", ""),
     "final_v": ("final", "v."),
@@ -176,8 +176,8 @@ _TEXT = re.compile(r"\s*([^()\s]+?)\s*(?:\((.*)\))?\s*")
 
 @dataclass(frozen=True)
 class Window:
-    """A part of a trajectory: from one time [s] or event to another; None: from its start, or to
-    its end."""
+    """Part of a trajectory from one time [s] or event to another; None: from its start, or to its
+    end."""
 
     start: float | Quantity | None = None
     end: float | Quantity | None = None
@@ -223,10 +223,10 @@ class Quantity:
 
 
 def parse_quantity(text: str, known: Iterable[str] = ()) -> Quantity:
-    """The quantity that ``text`` names; times may carry units (``u(10 ms)``).
+    """Quantity with the name ``text``; times may have units (``u(10 ms)``).
 
-    Raises :class:`jfric.ProblemError` for anything outside the grammar, with the nearest of the
-    names ``known``.
+    Raises :class:`jfric.ProblemError` for a text outside the grammar, with the nearest of the names
+    ``known``.
     """
     slope = _DERIVATIVE.fullmatch(text)
     if slope is not None:
@@ -242,7 +242,7 @@ def parse_quantity(text: str, known: Iterable[str] = ()) -> Quantity:
     kind, prefix = _SAME.get(first, (first, ""))
     form = _KINDS.get(kind)  # type: ignore[arg-type]
     if form is not None and not name and argument is not None and _names_a_dof(form):
-        # A degree of freedom may be called like a kind: final(1) is its position.
+        # A degree of freedom may be named like a kind: final(1) is its position.
         form = None
     if form is None:
         if argument is None or (name and first not in FORMS):
@@ -258,7 +258,7 @@ def parse_quantity(text: str, known: Iterable[str] = ()) -> Quantity:
 
 
 def _with_window(text: str, quantity: Quantity, word: str, bounds: str) -> Quantity:
-    """``quantity`` over the part that begins ``after``, ends ``before`` or lies ``between``."""
+    """``quantity`` over the part ``after``, ``before`` or ``between`` bounds."""
     if quantity.kind not in WINDOWED or quantity.window is not None:
         raise _error(text, f"{quantity.kind} is not taken over a part; {', '.join(WINDOWED)} are")
     found = [_bound(text, part) for part in re.split(r"\s+and\s+", bounds)]
@@ -285,7 +285,7 @@ def _names_a_dof(form: _Form) -> bool:
 
 
 def resolve(quantity: Quantity, problem: Problem) -> Quantity:
-    """``quantity`` with a name that exists, in full: the names that solutions use.
+    """``quantity`` with the full name that solutions use.
 
     Raises :class:`jfric.ProblemError` for an unknown or ambiguous name.
     """
@@ -419,7 +419,7 @@ def _number(text: str, argument: str) -> int:
     digits = argument.strip().lstrip("0")
     if not digits.isdecimal():
         raise _error(text, "events are numbered 1, 2, ...")
-    # Not made a number before its length is known: one of a million digits takes for ever.
+    # Converted only after a check of its length: a million digits would take for ever.
     if len(digits) > len(str(STEPS)) or int(digits) > STEPS:
         raise _error(text, f"events are numbered up to {STEPS}")
     return int(digits)

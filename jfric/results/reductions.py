@@ -1,4 +1,4 @@
-"""All observables of a sweep at once: equal reductions are computed together."""
+"""Reductions of all observables of a sweep; equal ones are computed together."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Reductions:
 
     @property
     def of_polynomials(self) -> bool:
-        """Whether any is an extreme value or an integral over the polynomials of all pieces."""
+        """Whether any observable is an extremum or integral over the polynomials of all pieces."""
         whole = any(isinstance(o, (Amplitude, During)) for o in self._others)
         return bool(self._maxima or self._integrals) or whole
 
     def start(self, problem, mechanics, dtype) -> dict[str, Any]:
-        """Values that are carried along, before the first piece."""
+        """Initial values, before the first piece."""
 
         def together(group):
             values = [o.start(problem, mechanics, dtype) for o in group]
@@ -45,7 +45,7 @@ class Reductions:
         }
 
     def update(self, carry: dict[str, Any], piece: Piece) -> dict[str, Any]:
-        """``carry`` after one more piece."""
+        """Values (``carry``) after one more piece."""
         maxima, integrals = carry["maxima"], carry["integrals"]
         if self._maxima:
             found = piece.maxima(lambda x: jnp.stack([o.quantity(x) for o in self._maxima]))
@@ -60,7 +60,7 @@ class Reductions:
         }
 
     def enough(self, carry: dict[str, Any]) -> Any:
-        """Whether all that may say so have seen enough; None where there are none."""
+        """Whether all observables that may end a run have seen enough; None if there are none."""
         others = zip(self._others, carry["others"], strict=True)
         said = [x for x in (o.enough(c) for o, c in others) if x is not None]
         return jnp.stack(said).all() if said else None

@@ -1,6 +1,6 @@
 """Scalar quantities of a trajectory by name: ``u``, ``v.u``, ``lambda_t.NAME``, ``force.NAME`` ...
 
-The one place that knows these names: checks, sweeps, fits and columns of results ask here.
+This module alone defines these names; checks, sweeps, fits and columns of results use it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jfric.system.states import state_units
 if TYPE_CHECKING:
     from jfric.results.pieces import Point
 
-#: Forms with a name: what it is a name of.
+#: Prefixes of names, and the sort of object that each name belongs to.
 FORMS = {
     "v": "dof",
     "a": "dof",
@@ -40,7 +40,7 @@ CONTACTS = ("friction", "contact")
 
 @dataclass(frozen=True)
 class Signal:
-    """One component of the motion or of the contact forces; a function of a point."""
+    """One component of the motion or of the contact forces, as a function of a point."""
 
     #: ``q``, ``v``, ``a``, ``lambda_t``, ``lambda_n``, ``z`` or ``sliding_velocity``.
     field: str
@@ -49,7 +49,7 @@ class Signal:
 
     @property
     def of_motion(self) -> bool:
-        """Whether position and velocity alone give it."""
+        """Whether position and velocity alone determine the quantity."""
         return self.field in ("q", "v")
 
     def __call__(self, point: Point):
@@ -66,7 +66,7 @@ class ElementForce:
 
     @property
     def of_motion(self) -> bool:
-        """Loads and moving supports, segments and parameters decide as well."""
+        """False: loads, moving supports, segments and parameters determine the force as well."""
         return False
 
     def __call__(self, point: Point):
@@ -86,7 +86,7 @@ class Energy:
 
     @property
     def of_motion(self) -> bool:
-        """Time and parameters decide as well."""
+        """False: time and parameters determine the energy as well."""
         return False
 
     def __call__(self, point: Point):
@@ -96,14 +96,14 @@ class Energy:
 
 @dataclass(frozen=True)
 class Reaction:
-    """Reaction of one equation of a joint; the generalised forces are its gradient times it."""
+    """Reaction of one equation of a joint; times the equation's gradient a generalised force."""
 
     index: int
     unit: str
 
     @property
     def of_motion(self) -> bool:
-        """All forces decide as well."""
+        """False: all forces determine the reaction."""
         return False
 
     def __call__(self, point: Point):
@@ -114,7 +114,7 @@ class Reaction:
 
 @dataclass(frozen=True)
 class ChosenVelocity:
-    """A velocity of the user's choice, or its rate."""
+    """A velocity that the user has defined, or its rate."""
 
     field: str
     name: str
@@ -122,7 +122,7 @@ class ChosenVelocity:
 
     @property
     def of_motion(self) -> bool:
-        """Time and parameters decide as well."""
+        """False: time and parameters determine the velocity as well."""
         return False
 
     def __call__(self, point: Point):
@@ -134,16 +134,16 @@ Quantity = Signal | ElementForce | Energy | Reaction | ChosenVelocity
 
 
 def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
-    """The full name of the quantity that ``text`` names, and its value as a function.
+    """Full name of the quantity with the name ``text``, and its value as a function of a point.
 
-    ``u``: position of the degree of freedom u; ``v.u``, ``a.u``: its velocity and acceleration,
-    or a velocity of the user's choice and its rate;
-    ``lambda_t.NAME``, ``lambda_n.NAME``, ``slip.NAME``: friction force, normal force and sliding
-    velocity of a contact; ``force.NAME``: force of a spring, damper or stop; ``z.NAME``: state of
-    an element, ``z.NAME.1`` and so on where it has several; ``energy.NAME``:
-    kinetic and potential energy of a Lagrangian; ``reaction.NAME`` (``reaction.NAME.1`` and so on,
-    where it has several equations): reaction of a joint. The name may be left out where there is
-    only one. Raises :class:`ProblemError` with the nearest valid name.
+    ``u``: position of the degree of freedom u; ``v.u``, ``a.u``: its velocity and acceleration, or
+    a user's own velocity and its rate; ``lambda_t.NAME``, ``lambda_n.NAME``, ``slip.NAME``:
+    friction force, normal force and sliding velocity of a contact; ``force.NAME``: force of a
+    spring, damper or stop; ``z.NAME``: state of an element, ``z.NAME.1`` and so on where it has
+    several; ``energy.NAME``: kinetic and potential energy of a Lagrangian; ``reaction.NAME``
+    (``reaction.NAME.1`` and so on, where it has several equations): reaction of a joint. The name
+    may be left out where there is only one. Raises :class:`ProblemError` with the nearest valid
+    name.
     """
     dofs = list(problem.dofs)
     if text in dofs:
@@ -189,7 +189,7 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
 
 
 def find_signal(problem: Problem, text: str) -> Signal:
-    """The component of the motion or of the contact forces that ``text`` names."""
+    """Component of the motion or of the contact forces with the name ``text``."""
     found = look_up(problem, text)[1]
     if isinstance(found, Signal):
         return found
@@ -197,7 +197,7 @@ def find_signal(problem: Problem, text: str) -> Signal:
 
 
 def signal_names(problem: Problem) -> list[str]:
-    """All quantities of a problem."""
+    """Names of all quantities of a problem."""
     dofs, contacts = list(problem.dofs), contact_names(problem)
     moving = [*dofs, *problem.section("velocity")]
     forms = [("", dofs), ("v", moving), ("a", moving), ("lambda_t", contacts)]
@@ -209,13 +209,13 @@ def signal_names(problem: Problem) -> list[str]:
 
 
 def find_reaction(problem: Problem, name: str) -> str | None:
-    """The full name of a reaction of a joint, given by that or with the joint's own name; an empty
-    one is that of the only reaction."""
+    """Full name of a joint's reaction, given by this name or by the joint's own; an empty name is
+    that of the only reaction."""
     return _only_match(list(reaction_units(problem)), name)
 
 
 def _only_match(names: list[str], name: str) -> str | None:
-    """The full one of ``names``, given by that or without its section."""
+    """Full one of ``names``, given with or without its section; None unless exactly one matches."""
     if not name:
         return names[0] if len(names) == 1 else None
     if name in names:
@@ -230,8 +230,8 @@ def contact_names(problem: Problem) -> list[str]:
 
 
 def element_names(problem: Problem, sections: Sequence[str]) -> list[str]:
-    """Names of all elements of ``sections`` as results use them: both components of friction in a
-    plane; the sides of a joint with friction are contacts."""
+    """Names of all elements of ``sections`` in results: both components of friction in a plane; the
+    sides of a joint with friction are contacts."""
     found = []
     for section in sections:
         own = [element_label(section, name) for name in problem.section(section)]
@@ -243,8 +243,8 @@ def element_names(problem: Problem, sections: Sequence[str]) -> list[str]:
 def find_name(
     problem: Problem, name: str, sections: Sequence[str], labels: list[str] | None = None
 ) -> str | None:
-    """The name that results use for an element given by its full or own name; an empty one is
-    that of the only element. ``labels``: these names, those of all elements by default."""
+    """Name in results of an element given by its full or own name; an empty name is that of the
+    only element. ``labels``: the possible names, by default those of all elements."""
     labels = element_names(problem, sections) if labels is None else labels
     if not name:
         return labels[0] if len(labels) == 1 else None

@@ -18,7 +18,7 @@ from jfric.results.dense import Dense, Moment, Side
 from jfric.results.modes import Mode
 from jfric.results.status import NOT_DIFFERENTIABLE, Status, flags_in
 
-#: Degrees of freedom and contacts, and outputs, that a print of a solution shows.
+#: Numbers of degrees of freedom and contacts, and of outputs, in a print of a solution.
 _COLUMNS, _ROWS = 3, 16
 
 if TYPE_CHECKING:
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
 class Events(eqx.Module):
     """Log of changes of mode, padded to its capacity ``E``; rows from ``count`` on are unused.
 
-    One record for each contact (or piecewise-linear element) that changes its mode, in order of
-    time; an impact with its change of mode is one record; the start is not counted.
-    :meth:`Solution.event_table` gives the used rows with names.
-    Example: see :func:`jfric.simulate`.
+    There is one record for each contact (or piecewise-linear element) that changes its mode, in
+    order of time; an impact with its change of mode is one record; the start is not counted.
+    :meth:`Solution.event_table` gives the used rows with names. Example: see
+    :func:`jfric.simulate`.
     """
 
     #: Time [s].
     time: Float[Array, " E"]
-    #: Index into ``Solution.names``: contacts first, then piecewise-linear elements; behind them
+    #: Index into ``Solution.names``: contacts first, then piecewise-linear elements; larger indices
     #: into ``Solution.event_names``.
     contact: Int[Array, " E"]
-    #: :class:`Mode` of a contact, segment of a piecewise-linear element, or, of an event of the
-    #: user's own, whether what it watches was (will be) positive.
+    #: :class:`Mode` of a contact, segment of a piecewise-linear element, or, for a user event,
+    #: whether the watched value was (will be) positive.
     from_mode: Int[Array, " E"]
-    #: The same after the event.
+    #: Mode, segment or sign after the event.
     to_mode: Int[Array, " E"]
-    #: Whether it was an impact.
+    #: Whether the event was an impact.
     impact: Bool[Array, " E"]
     #: State after the event, and velocity before it [m, m/s or rad, rad/s].
     q: Float[Array, "E n"]
@@ -88,7 +88,7 @@ class Solution(eqx.Module):
     mode: Int[Array, "m nt"]
     #: Segment of each piecewise-linear element.
     segment: Int[Array, "m ns"]
-    #: States of elements, by :attr:`states`: elongations of springs in series with sliders
+    #: States of elements, named in :attr:`states`: elongations of springs in series with sliders
     #: (:class:`jfric.Jenkins`).
     z: Float[Array, "m z"]
     #: Log of the changes of mode.
@@ -103,15 +103,15 @@ class Solution(eqx.Module):
     steps: Int[Array, ""]
     #: Names of the degrees of freedom.
     axes: tuple[str, ...] = eqx.field(static=True)
-    #: Contacts, then piecewise-linear elements.
+    #: Names of the contacts, then of the piecewise-linear elements.
     names: tuple[str, ...] = eqx.field(static=True)
     #: Names of the segments of each piecewise-linear element.
     segment_labels: tuple[tuple[str, ...], ...] = eqx.field(static=True)
     #: Names of the states of elements.
     states: tuple[str, ...] = eqx.field(static=True)
-    #: Polynomials for :meth:`evaluate`, where they were asked for.
+    #: Polynomials for :meth:`evaluate`, where dense output was requested.
     dense: Dense | None = None
-    #: Events of the user's own.
+    #: Names of the user events.
     event_names: tuple[str, ...] = eqx.field(static=True, default=())
 
     def evaluate(self, t, *, side: Side = "before") -> Moment:
@@ -120,14 +120,14 @@ class Solution(eqx.Module):
 
         Values come from the solver's own polynomials, those of :class:`jfric.EventDriven` and
         :class:`jfric.QuasiStatic`; with other solvers from cubics through position and velocity at
-        the outputs and logged events, and straight lines for reactions. At the time of an event,
-        or of a load that jumps, ``side`` chooses what holds ``"before"`` or ``"after"`` it. Not a
-        number (modes: -1) outside the run (or the outputs that stand for it), and behind the
-        pieces that there was room for (flag ``DENSE_FULL``).
+        the outputs and logged events, and straight lines for reactions. At the time of an event, or
+        of a load that jumps, ``side`` selects the values ``"before"`` or ``"after"`` it. Values are
+        not a number (modes: -1) outside the run (or the outputs that represent it), and after the
+        last piece that was stored (flag ``DENSE_FULL``).
 
-        Under ``jit``, ``vmap`` and derivatives: those with respect to parameters are taken at
-        fixed ``t``. For a batch of solutions, the axes of the batch stand in front of those of
-        ``t``. Raises :class:`jfric.ProblemError` where there is no dense output.
+        Works under ``jit``, ``vmap`` and derivatives; those with respect to parameters are taken at
+        fixed ``t``. For a batch of solutions, the axes of the batch come before those of ``t``.
+        Raises :class:`jfric.ProblemError` where there is no dense output.
         """
         if self.dense is None:
             raise ProblemError(
@@ -144,7 +144,7 @@ class Solution(eqx.Module):
     def check(self) -> Self:
         """The solution itself; raises :class:`jfric.SimulationError` unless its status is ``OK``.
 
-        Of a batch the first trajectory that failed is named.
+        For a batch the error names the first trajectory that failed.
         """
         if isinstance(self.status, Tracer):
             raise ProblemError(
@@ -167,8 +167,8 @@ class Solution(eqx.Module):
     def to_xarray(self, problem: Problem | None = None) -> xarray.Dataset:
         """The solution as a labelled table, axes of a batch first (``batch`` or ``batch_0``, ...).
 
-        With the ``problem`` that was simulated variables have their units, as an attribute.
-        Needs xarray (``pip install jfric[sweep]``).
+        With the ``problem`` that was simulated, variables have their units as an attribute. Needs
+        xarray (``pip install jfric[sweep]``).
         """
         from jfric.results.labelled import labelled
 
@@ -209,7 +209,7 @@ class Solution(eqx.Module):
 
     @property
     def differentiable(self):
-        """Whether no event was met at which derivatives may not exist (see :class:`Flag`)."""
+        """Whether no event occurred at which derivatives may not exist (see :class:`Flag`)."""
         return (self.flags & int(NOT_DIFFERENTIABLE)) == 0
 
     def mode_label(self, contact: int, code: int) -> str:
@@ -248,20 +248,20 @@ class Solution(eqx.Module):
 
 
 def reached(solution: Solution) -> Solution:
-    """One trajectory up to where it got: without the outputs that an early end left unknown."""
+    """One trajectory without the outputs that an early end left unknown."""
     rows = np.all(np.isfinite(np.asarray(solution.q)), axis=1)
     return solution if rows.all() else rows_of(solution, rows)
 
 
 def rows_of(solution: Solution, rows: np.ndarray) -> Solution:
-    """One trajectory with the outputs that ``rows`` (m,) marks; its events as they are."""
+    """One trajectory with the outputs that ``rows`` (m,) marks, and all its events."""
     outputs = ("ts", "q", "v", "a", "lambda_n", "lambda_t", "mode", "segment", "z")
     return dataclasses.replace(solution, **{k: getattr(solution, k)[rows] for k in outputs})
 
 
 def reached_time(solution: Solution) -> float:
     """The last time [s] at which the state of one trajectory is known."""
-    # The smoothed solver knows nothing of the time behind the last output that it reached.
+    # The smoothed solver does not know the time after the last output that it reached.
     times = [np.asarray(reached(solution).ts)[-1:]]
     if solution.final is not None:
         times.append(np.ravel(solution.final.t))

@@ -17,7 +17,7 @@ class Status(IntEnum):
     MAX_EVENTS = 1
     #: The step budget ended before the end time.
     MAX_STEPS = 2
-    #: A state became infinite or NaN, or a number of the problem is.
+    #: A state became infinite or NaN, or a number of the problem is so.
     NON_FINITE = 3
     #: No consistent mode, or more than one (Painleve); the trajectory ends there.
     INCONSISTENT = 4
@@ -27,14 +27,13 @@ class Status(IntEnum):
     SINGULAR = 6
     #: The contact problem of a step was not solved within the iterations; the trajectory ends.
     UNSOLVED = 7
-    #: The integrator could not go on: steps too small, or implicit equations not solved.
+    #: The integrator could not continue: steps too small, or implicit equations not solved.
     STALLED = 8
     #: A given normal force or friction limit became negative; the trajectory ends there.
     NEGATIVE_FORCE = 9
-    #: The start, or a change by an event of the user's own, puts bodies inside each other; the
-    #: trajectory ends there.
+    #: The start, or a change by a user event, makes bodies penetrate; the trajectory ends there.
     PENETRATION = 10
-    #: Changes by an event of the user's own accumulate; the trajectory ends there.
+    #: Changes by a user event accumulate; the trajectory ends there.
     ACCUMULATION = 11
     #: A number of the problem lies outside its bounds, or the end of the run is not after its
     #: start; nothing was computed.
@@ -42,7 +41,7 @@ class Status(IntEnum):
 
     @property
     def message(self) -> str:
-        """One line for a person."""
+        """One line of explanation."""
         return {
             Status.OK: "ok",
             Status.MAX_EVENTS: "event log full: raise max_events (the motion is complete)",
@@ -74,30 +73,29 @@ class Flag(IntFlag):
     """
 
     #: Two crossings closer than 1e-7 of the natural step, a guard touched without crossing, or a
-    #: change of mode exactly where a function of time breaks.
+    #: change of mode exactly at a break of a function of time.
     GRAZING = 1
-    #: A contact that sticks carried exactly its limit, at an instant or for a time, and held.
+    #: A sticking contact carried exactly its limit, at an instant or for a time, and held.
     TIE = 2
     #: Contact forces are not unique; those of minimum norm are reported where they keep all limits.
     REDUNDANT = 4
     #: An accumulating sequence of impacts was closed.
     ZENO = 8
     #: Several contacts changed mode at the same instant, or shared an impact although nothing
-    #: presses them. What one impact turns round by itself does not count.
+    #: presses them. Reversals of sliding that one impact causes do not count.
     SIMULTANEOUS = 16
-    #: A change of mode was taken at the end of a step: derivatives lack how its time moves.
+    #: A change of mode was assigned to the end of a step: derivatives lack the change of its time.
     STEP_RESOLUTION = 32
-    #: An impact increased the energy, as the chosen law demands and the solver was told to allow.
+    #: An impact increased the energy, as the chosen law requires and the solver's settings allow.
     ENERGY_GAIN = 64
-    #: The trajectory has more pieces than ``dense`` had room for.
+    #: The trajectory has more pieces than ``dense`` has reserved space for.
     DENSE_FULL = 128
-    #: An event of the user's own ended the run before its end time, or an observable that had seen
-    #: enough.
+    #: A user event, or an observable that had seen enough, ended the run before its end time.
     STOPPED = 256
-    #: Beside ``INCONSISTENT``: no modes of the contacts fit where the trajectory ends (Painleve's
-    #: paradox without a solution).
+    #: In addition to ``INCONSISTENT``: no modes of the contacts fit where the trajectory ends
+    #: (Painleve's paradox without a solution).
     NO_MODE = 512
-    #: Beside ``INCONSISTENT``: contact forces with which modes fit are more than one, and move the
+    #: In addition to ``INCONSISTENT``: several sets of contact forces fit their modes, and move the
     #: system differently (Painleve's paradox with several solutions).
     SEVERAL_MOTIONS = 1024
     #: An event lies exactly on an output or the end, an impact on the start or a break of a
@@ -107,7 +105,7 @@ class Flag(IntFlag):
 
     @property
     def message(self) -> str:
-        """One line for a person on a single flag."""
+        """One line of explanation for a single flag."""
         return {
             Flag.GRAZING: "a contact was touched without crossing, or two events (also breaks of "
             "functions of time) nearly coincide: "

@@ -1,4 +1,4 @@
-"""Events of the user's own, as the solver takes them: functions of a point, and what they do."""
+"""User events in the form that the solver needs: functions of a point, and their changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jfric.system.problem import Problem
 
 
 class UserEvents(eqx.Module):
-    """All events of a resolved problem, in the order of its description."""
+    """All user events of a resolved problem, in the order of its description."""
 
     problem: Problem
     names: tuple[str, ...] = eqx.field(static=True)
@@ -30,7 +30,7 @@ class UserEvents(eqx.Module):
         return len(self.names)
 
     def values(self, point: Point):
-        """Values (e,) that the events watch, one for each."""
+        """Values (e,) watched by the events, one for each."""
         found = []
         for name, function in zip(self.names, self.functions, strict=True):
             value = jnp.asarray(function(point), point.q.dtype)
@@ -42,11 +42,12 @@ class UserEvents(eqx.Module):
         return jnp.stack(found)
 
     def mask(self, which: Callable[[Event], bool]) -> np.ndarray:
-        """The events that ``which`` picks (e,)."""
+        """Mask (e,) of the events for which ``which`` is true."""
         return np.asarray([which(event) for event in self.events])
 
     def changed(self, point: Point, fires):
-        """Position and velocity after the changes of those in ``fires`` (e,), one after another."""
+        """Position and velocity after the changes by events in ``fires`` (e,), one after
+        another."""
         for i, event in enumerate(self.events):
             if event.changes:
                 q, v = self._change(i, event, point)
@@ -74,7 +75,7 @@ class UserEvents(eqx.Module):
 
 
 def user_events(problem: Problem) -> UserEvents | None:
-    """The events of a resolved ``problem``; None if it has none."""
+    """User events of a resolved ``problem``; None if it has none."""
     group = problem.section("event")
     if not group:
         return None

@@ -13,7 +13,7 @@ from jfric.errors import ProblemError
 from jfric.results.abstract_observables import Observable
 from jfric.results.event_observables import EventTime
 
-#: An end of a window: a time [s], an event, or the end of the trajectory itself.
+#: Bound of a window: a time [s], an event, or None for the start or end of the trajectory.
 Bound = float | EventTime | None
 
 
@@ -21,10 +21,10 @@ Bound = float | EventTime | None
 class During(Observable):
     """An observable of the part of a trajectory between two times or events.
 
-    ``observed``: what is reduced, such as a mean; ``start``, ``end``: times [s], or events as
+    ``observed``: the observable, such as a mean; ``start_at``, ``end_at``: times [s], or events as
     :class:`EventTime`; None: from the start of the trajectory, or to its end. The part ends where
-    the trajectory does. NaN where there is no such part. The displacement of VE0116 while it slides
-    back::
+    the trajectory does. NaN where there is no such part. Here, the displacement of VE0116 while it
+    slides back::
 
         >>> seen = jfric.results.observables
         >>> def position(point: seen.Point):
@@ -52,12 +52,12 @@ class During(Observable):
 
     @property
     def unit(self) -> str:  # type: ignore[override]
-        """Unit of what is reduced."""
+        """Unit of the observable."""
         return self.observed.unit
 
     @property
     def function(self) -> Any:
-        """Function of a point that is reduced; None where there is none."""
+        """Function of a point whose values are reduced; None where there is none."""
         return getattr(self.observed, "function", None)
 
     @property
@@ -71,12 +71,12 @@ class During(Observable):
         return tuple(x for x in (self.start_at, self.end_at) if isinstance(x, (int, float)))
 
     def start(self, problem, mechanics, dtype):
-        """Values of what is reduced, and the time [s] that was seen."""
+        """Initial values of the observable, and zero time [s] inside the window."""
         observed = self.observed.start(problem, mechanics, dtype)
         return _Seen(observed, jnp.zeros((), dtype))
 
     def update(self, carry, piece):
-        """``carry`` after one more piece, of which the part inside counts."""
+        """Values after one more piece, of which only the part inside the window counts."""
         start = self.start_at if isinstance(self.start_at, (int, float)) else -jnp.inf
         end = self.end_at if isinstance(self.end_at, (int, float)) else jnp.inf
         part = piece.between(start, end)
@@ -90,14 +90,14 @@ class During(Observable):
         return _Seen(kept, carry.time + jnp.where(inside, part.h, 0.0))
 
     def finish(self, carry, q, v, duration):
-        """The result, of the time that was seen."""
+        """Result over the time inside the window; NaN if there was none."""
         seen = carry.time > 0
         value = self.observed.finish(carry.observed, q, v, jnp.where(seen, carry.time, 1.0))
         return jnp.where(seen, value, jnp.nan)
 
 
 class _Seen(NamedTuple):
-    """Values of what is reduced, and the time [s] inside the window."""
+    """Values of the observable, and the time [s] inside the window."""
 
     observed: Any
     time: Float[Array, ""]

@@ -1,4 +1,4 @@
-"""How it moves: solvers that take a problem and return a solution."""
+"""Solvers: each takes a problem and returns a solution."""
 
 import lazy_loader
 

@@ -37,7 +37,7 @@ from jfric.system.start import started
 if TYPE_CHECKING:
     from jfric.results.pieces import Piece
 
-#: A rest of a step below this fraction is rounding error.
+#: A remainder of a step below this fraction is rounding error.
 REST = 1e-9
 
 
@@ -51,26 +51,27 @@ class Prepared(NamedTuple):
 class OnePass(NamedTuple):
     """One pass of a solver's loop, to be repeated."""
 
-    #: ``call(state, records, on)``: the state after it, the buffers (written only where ``on``),
-    #: and what gives the :class:`jfric.results.pieces.Piece` on which it moved, or None.
+    #: ``call(state, records, on)``: the state after the pass, the buffers (written only where
+    #: ``on``), and a function that gives the :class:`jfric.results.pieces.Piece` on which the state
+    #: moved, or None.
     call: Callable[..., tuple[Any, Records, Callable[[], "Piece"] | None]]
-    #: What is known of the arrays it uses, where the loop is to be lowered to scalars, and whether
-    #: many of them are to be one kernel, see :func:`jfric.numerics.loops.run_passes`.
+    #: Known entries of the arrays that the pass uses, where the loop is to be lowered to scalars,
+    #: and whether many passes are to be one kernel, see :func:`jfric.numerics.loops.run_passes`.
     constants: Constants | None = None
     kernels: bool = True
-    #: What passes have in common, see there: a further argument of ``call``, which makes it itself
-    #: where it is left out.
+    #: Data that passes have in common, see there: a further argument of ``call``, which computes it
+    #: itself where it is left out.
     shared: Shared | None = None
 
 
 class AbstractSolver(eqx.Module):
-    """A solver: its fields are its settings, its class attributes facts about it.
+    """A solver: its fields are its settings, its class attributes are facts about the solver.
 
     A subclass has the fields ``max_steps`` (bound on the passes of its loop) and ``adjoint``, and
-    defines :meth:`one_pass`; where it has an event log also ``max_events``. :meth:`init`,
-    :meth:`step`, :meth:`advance` and :meth:`solve` follow. A shorter way to a solver of one's own
-    is :class:`jfric.AbstractFixedStep`. :func:`jfric.simulate`, :func:`jfric.observe`,
-    :func:`jfric.sweep` and :func:`jfric.fit` take any.
+    ``max_events`` if it has an event log; it defines :meth:`one_pass`. :meth:`init`, :meth:`step`,
+    :meth:`advance` and :meth:`solve` follow. :class:`jfric.AbstractFixedStep` is a shorter way to
+    write a solver. :func:`jfric.simulate`, :func:`jfric.observe`, :func:`jfric.sweep` and
+    :func:`jfric.fit` take any solver.
 
     ``adjoint``: which derivatives its runs have. ``"auto"``: ``jvp``, ``jacfwd``, ``grad`` and
     ``jacrev``, at a cost that grows with the parameters (more than 16 numbers: ``jvp`` and
@@ -81,22 +82,22 @@ class AbstractSolver(eqx.Module):
     max_steps: eqx.AbstractVar[int]
     adjoint: eqx.AbstractVar[Any]
 
-    #: What it is called in tables; the name of its class if empty.
+    #: Name of the solver in tables; the name of its class if empty.
     name: ClassVar[str] = ""
-    #: What it can be started from.
+    #: Type of the states from which a run can start.
     state_type: ClassVar[type[AbstractState]] = MotionState
-    #: Whether its programs are many small kernels, which are best compiled otherwise.
+    #: Whether its programs consist of many small kernels, which other compiler options suit.
     compile_quickly: ClassVar[bool] = False
-    #: Whether a pass moves along a :class:`jfric.results.pieces.Piece`: dense output, extrema
-    #: and integrals are then its own, and sweeps give each trajectory a budget of passes.
+    #: Whether a pass moves along a :class:`jfric.results.pieces.Piece`: dense output, extrema and
+    #: integrals are then the solver's own, and sweeps give each trajectory a budget of passes.
     has_polynomials: ClassVar[bool] = False
     #: Whether positions may jump, as those of a system without inertia do under a load that jumps.
     positions_jump: ClassVar[bool] = False
     #: Whether it logs changes of mode; it then has the field ``max_events``.
     logs_events: ClassVar[bool] = False
-    #: Features of problems that it takes, by their names in :mod:`jfric.system.features`.
+    #: Features of problems that the solver takes, by their names in :mod:`jfric.system.features`.
     takes: ClassVar[frozenset[str]] = frozenset(CONSTANT - {"events", "reactions"})
-    #: What is wrong with its derivatives, in one sentence; empty if nothing is.
+    #: One sentence on the error of its derivatives; empty if they are exact.
     remark: ClassVar[str] = ""
 
     def require(self, problem: Problem) -> None:
@@ -148,13 +149,13 @@ class AbstractSolver(eqx.Module):
         )
 
     def restart(self, prepared: Any, start: Any) -> Any:
-        """The end of a run as the start of the next."""
+        """Initial state of a run that continues an earlier one from its final state ``start``."""
         del prepared
         return begin_anew(start)
 
     def begin(self, problem: Problem, prepared: Any, until, start: Any = None) -> Any:
-        """State in which a run to ``until`` [s] begins: at the problem's start, or where another
-        run ended. It has a status of its own where the numbers of the problem are not allowed."""
+        """Initial state of a run to ``until`` [s]: at the problem's start, or where another run
+        ended. Its status is an error where the numbers of the problem are not allowed."""
         q = None
         if start is None:
             state = self.start(problem, prepared)
@@ -175,8 +176,8 @@ class AbstractSolver(eqx.Module):
         return slots_per_pass(count)
 
     def arrived(self, state: Any) -> Bool[Array, ""] | None:
-        """Whether the last pass ended at an event, whose time moves with the parameters; None where
-        the solver knows of none."""
+        """Whether the last pass ended at an event, whose time depends on the parameters; None where
+        the solver does not know of events."""
         del state
 
     def unfinished(self, prepared: Any, state: Any, until) -> Bool[Array, ""]:
@@ -193,7 +194,7 @@ class AbstractSolver(eqx.Module):
     def run(
         self, problem: Problem, prepared: Any, state: Any, records: Records, ts, until, force
     ) -> tuple[Any, Records]:
-        """Pass after pass to ``until`` [s]: the state there, and the filled buffers."""
+        """Run passes to ``until`` [s]; returns the state there and the filled buffers."""
         one = self.one_pass(problem, prepared, state, ts, until, force)
         first = state.steps
 
@@ -223,16 +224,16 @@ class AbstractSolver(eqx.Module):
 
     def refined(self, problem: Problem) -> Self | None:
         """Copy of this solver with finer steps or tolerances; None where the steps are exact, or
-        nothing is known of finer ones."""
+        where the solver does not know finer ones."""
         del problem
 
     def has_small_passes(self, problem: Problem) -> bool:
-        """Whether a pass holds few numbers of each trajectory of a batch."""
+        """Whether a pass holds few numbers for each trajectory of a batch."""
         del problem
         return False
 
     def lean(self, *, events: bool) -> Self:
-        """Copy of this solver without derivatives; with a log only where ``events`` are needed."""
+        """Copy of this solver without derivatives, with a log only if ``events`` are needed."""
         changes: dict[str, Any] = {"adjoint": "none"}
         if self.logs_events and not events:
             changes["max_events"] = 0
@@ -244,7 +245,7 @@ class AbstractSolver(eqx.Module):
         return self
 
     def under_vmap(self, problem: Problem) -> tuple[Self, Sizes] | None:
-        """Another form of this solver's computation, and the batches for which it pays; or None."""
+        """Another form of this solver's computation, and batch sizes for which it pays; or None."""
         del problem
 
     @property
@@ -262,8 +263,8 @@ class AbstractSolver(eqx.Module):
     def step(self, problem: Problem, state: Any, *, until=None, force=None) -> tuple[Any, StepInfo]:
         """One pass: settle the modes at this instant, or advance towards ``until``.
 
-        ``until`` [s]: time not to be passed (default: the problem's end). ``force`` (n,) [N, N m]:
-        an additional generalised force, constant over the pass; for control loops.
+        ``until`` [s]: time that the pass does not go beyond (default: the problem's end). ``force``
+        (n,) [N, N m]: an additional generalised force, constant over the pass; for control loops.
         """
         problem = started(problem)
         prepared = self.prepare(problem)
@@ -276,7 +277,7 @@ class AbstractSolver(eqx.Module):
         return new, StepInfo(new.t - state.t, new.t > state.t, new.steps, new.event_count)
 
     def advance(self, problem: Problem, state: Any, until, *, force=None) -> Any:
-        """Pass after pass up to the time ``until`` [s] under a constant extra ``force`` (n,)."""
+        """Run passes up to the time ``until`` [s] under a constant extra ``force`` (n,)."""
         problem = started(problem)
         prepared = self.prepare(problem)
         until, force = _limits(prepared, until, force)
@@ -287,7 +288,7 @@ class AbstractSolver(eqx.Module):
     def solve(self, problem: Problem, ts, start: Any, end, *, dense: int = 0) -> Solution:
         """Simulate to the end; see :func:`jfric.simulate`.
 
-        ``dense``: pieces of dense output that there is room for; none if zero.
+        ``dense``: number of pieces of dense output to reserve space for; none if zero.
         """
         problem = started(problem)
         prepared = self.prepare(problem, end)
@@ -295,10 +296,10 @@ class AbstractSolver(eqx.Module):
         state = self.begin(problem, prepared, until, start)
         ts = jnp.zeros((0,)) if ts is None else jnp.asarray(ts)
         ts = ts.astype(state.t.dtype)
-        # A last output that rounding put behind the end belongs to the end.
+        # An output that rounding has put just after the end belongs to the end.
         slack = 4 * jnp.finfo(ts.dtype).eps * jnp.abs(until)
         ts = jnp.where((ts > until) & (ts <= until + slack), until, ts)
-        # Those behind the end are not reached; none is before the start, or before another.
+        # Outputs after the end are not reached; none may be before the start or its predecessor.
         ordered = jnp.all(ts[1:] >= ts[:-1]) & jnp.all(ts[:1] >= state.t - slack)
         refused = jnp.where(ordered | ~_is_ok(state), state.status, int(Status.OUT_OF_BOUNDS))
         state = eqx.tree_at(lambda s: s.status, state, refused)
@@ -321,7 +322,7 @@ class AbstractSolver(eqx.Module):
 
 
 def near_outputs(ts, written) -> Float[Array, " k"]:
-    """The last output (of ``ts``) that is written, and the one after it."""
+    """The last output time (of ``ts``) that is written, and the one after it."""
     if not ts.shape[0]:
         return ts
     last = ts.shape[0] - 1
@@ -329,9 +330,9 @@ def near_outputs(ts, written) -> Float[Array, " k"]:
 
 
 def one_sided(solver: AbstractSolver, before: Any, state: Any, until, times) -> Any:
-    """``state`` with its flag where a pass, which began in ``before``, ended at an event that lies,
-    up to rounding, on one of the ``times`` [s] at which values are asked for, or on the end
-    ``until`` [s] of the run."""
+    """The ``state``, flagged as one-sided if the pass that began in ``before`` ended at an event
+    which lies, up to rounding, on one of the output ``times`` [s] or on the end ``until`` [s] of
+    the run."""
     arrived = solver.arrived(state)
     if arrived is None:
         return state
@@ -342,7 +343,7 @@ def one_sided(solver: AbstractSolver, before: Any, state: Any, until, times) -> 
 
 
 def begin_anew(state: Any) -> Any:
-    """The end of a run as the start of the next: counters begin anew."""
+    """Final state of a run as the start of the next: counters begin at zero."""
     zero = jnp.asarray(0, jnp.int32)
     status = jnp.where(state.status == int(Status.MAX_EVENTS), int(Status.OK), state.status)
     return eqx.tree_at(
@@ -390,7 +391,7 @@ def _is_ok(state: Any) -> Bool[Array, ""]:
 
 
 def _limits(prepared: Any, until, force) -> tuple[Array, Array]:
-    """Time not to be passed and extra force; by default the end of the run, and none."""
+    """Last time of a run, and extra force; by default the end of the run and zero."""
     mechanics = prepared.mechanics
     until = prepared.end if until is None else until
     force = jnp.zeros((mechanics.n,)) if force is None else force
@@ -398,7 +399,7 @@ def _limits(prepared: Any, until, force) -> tuple[Array, Array]:
 
 
 def _room(one: OnePass, mechanics: Mechanics, state: Any, records: Records, capacity: int) -> Dense:
-    """Empty buffers for the pieces of a run."""
+    """Empty buffers for the dense output of a run."""
 
     def shapes(state, records):
         piece = one.call(state, records, jnp.asarray(True))[2]

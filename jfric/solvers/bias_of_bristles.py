@@ -1,4 +1,4 @@
-"""How far bristles are from the set-valued law that they tend to, as a function of stiffness."""
+"""Distance of bristle models from the set-valued law in their limit, as a function of stiffness."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from jfric.system.problem import Problem
 if TYPE_CHECKING:
     from jfric.solvers.base import AbstractSolver
 
-#: Bristles are stiff, and take many steps.
+#: Bristles are stiff, so that the integration takes many steps.
 MAX_STEPS = 200_000
 
 
 @printable
 @dataclasses.dataclass(frozen=True)
 class BristleBias:
-    """Motions with bristles beside that of the set-valued law, one row for each stiffness.
+    """Motions with bristles compared with that of the set-valued law, one row for each stiffness.
 
     ``sigma0`` (S,) [N/m or N m/rad]: stiffnesses of the bristles. ``axes``: names of the columns.
-    ``distance`` (S, n): largest difference of each degree of freedom [m, rad], and ``relative``
-    the same over the largest value of the set-valued motion. ``steps`` (S,): steps with bristles;
-    ``exact_steps``: passes with the set-valued law. ``status`` (S,): :class:`jfric.Status`.
-    Example: see :func:`jfric.bristle_bias`.
+    ``distance`` (S, n): largest difference of each degree of freedom [m, rad]; ``relative`` (S, n):
+    this difference over the largest value of the set-valued motion. ``steps`` (S,): steps with
+    bristles; ``exact_steps``: passes with the set-valued law. ``status`` (S,):
+    :class:`jfric.Status`. Example: see :func:`jfric.bristle_bias`.
     """
 
     sigma0: np.ndarray
@@ -67,7 +67,7 @@ class BristleBias:
         return Shown("Bias of bristles", tuple(columns), rows, below)
 
     def _order(self, row: int) -> str:
-        """Order of the relative distance in the stiffness, from the row before."""
+        """Order of the relative distance in the stiffness, from this row and the row before."""
         last, now = self.relative.max(axis=1)[[row - 1, row]]
         softer, stiffer = self.sigma0[[row - 1, row]]
         if row == 0 or min(last, now) <= 0 or softer == stiffer:
@@ -82,17 +82,17 @@ def bristle_bias(
     *,
     points: int = POINTS,
 ) -> BristleBias:
-    """How far LuGre elements of each stiffness ``sigma0`` are from the set-valued laws.
+    """Distances of motions with LuGre elements of stiffness ``sigma0`` from the set-valued motion.
 
     ``problem`` is simulated with each of the stiffnesses, and with the set-valued laws that its
-    LuGre elements tend to as it grows. Such a law is :class:`jfric.Stribeck` with ``mu_s N =
-    F_s``, ``mu_d N = F_c`` and the same ``v_s``, beside a damper ``sigma2``. ``sigma0`` (S,) [N/m
-    or N m/rad] replaces that of every element; ``sigma1`` grows with its root, so that the
-    bristles keep their damping ratio, and ``z0`` falls with it, so that the force at the start is
-    the same. ``solver``: for both, event-driven to 1e-10 unless given; ``points``: number of
-    evenly spaced times at which the motions are compared. Raises :class:`jfric.ProblemError`
-    without such elements, for stiffnesses that are not positive, and where the set-valued motion
-    ends early::
+    LuGre elements tend to as the stiffness grows. Such a law is :class:`jfric.Stribeck` with
+    ``mu_s N = F_s``, ``mu_d N = F_c`` and the same ``v_s``, in parallel with a damper ``sigma2``.
+    ``sigma0`` (S,) [N/m or N m/rad] replaces that of every element. ``sigma1`` grows with the root
+    of the stiffness, so that the bristles keep their damping ratio, and ``z0`` falls with it, so
+    that the force at the start is the same. ``solver``: for both motions; by default the
+    event-driven solver to 1e-10. ``points``: number of evenly spaced times at which the motions
+    are compared. Raises :class:`jfric.ProblemError` without LuGre elements, for stiffnesses that
+    are not positive, and where the set-valued motion ends early::
 
         >>> law = jfric.LuGre("u", sigma0=1e3, sigma1=30.0, F_c=1.0, F_s=1.5, v_s=0.1)
         >>> elements = {"mass": jfric.Mass("u", 1.0), "lugre": law}
@@ -133,8 +133,8 @@ def bristle_bias(
 
 
 def set_valued(problem: Problem) -> Problem:
-    """A resolved ``problem`` with the limit of each LuGre element for bristles without end of
-    stiffness in its place."""
+    """A resolved ``problem`` in which each LuGre element is replaced by its limit for infinitely
+    stiff bristles."""
     elements = {k: dict(group) for k, group in problem.elements.items() if k != "lugre"}
     for name, element in problem.section("lugre").items():
         own = element_label("lugre", name).replace(".", "_")

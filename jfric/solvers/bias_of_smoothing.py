@@ -1,4 +1,4 @@
-"""How far smoothed laws are from the exact ones, as a function of the smoothing width."""
+"""Distance of smoothed laws from the exact ones, as a function of the smoothing width."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ POINTS = 2001
 @printable
 @dataclasses.dataclass(frozen=True)
 class SmoothingBias:
-    """One row for each width ``W``: the smoothed motion beside the exact one.
+    """Smoothed motions compared with the exact one, one row for each width.
 
     ``widths`` (W,) [m/s or rad/s]; ``axes``, ``contacts``: names of the columns. ``distance`` (W,
-    n): largest difference of each degree of freedom [m, rad], and ``relative`` the same over the
-    largest value of the exact motion. ``creep`` (W, nt): path [m, rad] that each contact slides
-    while the exact one sticks. ``steps`` (W,): steps of the integrator; ``exact_steps``: passes of
-    the exact solver. ``status`` (W,): :class:`jfric.Status`.
-    Example: see :func:`jfric.smoothing_bias`.
+    n): largest difference of each degree of freedom [m, rad]; ``relative`` (W, n): this difference
+    over the largest value of the exact motion. ``creep`` (W, nt): path [m, rad] that each contact
+    slides while the exact one sticks. ``steps`` (W,): steps of the integrator; ``exact_steps``:
+    passes of the exact solver. ``status`` (W,): :class:`jfric.Status`. Example: see
+    :func:`jfric.smoothing_bias`.
     """
 
     widths: np.ndarray
@@ -79,10 +79,10 @@ def smoothing_bias(
 ) -> SmoothingBias:
     """Simulate ``problem`` with the exact law and with each of the smoothing ``widths``.
 
-    ``widths`` (W,) [m/s or rad/s]. ``solver``: the smoothed solver to judge, its own width
-    apart. ``points``: number of evenly spaced times at which the motions are compared. Raises
+    ``widths`` (W,) [m/s or rad/s]. ``solver``: the smoothed solver to judge; its own width is not
+    used. ``points``: number of evenly spaced times at which the motions are compared. Raises
     :class:`jfric.ProblemError` for widths that are not positive, and where the exact simulation
-    ends early. Narrower is closer and creeps less::
+    ends early. A narrower width is closer to the exact motion and creeps less::
 
         >>> bias = jfric.smoothing_bias(problem, [1e-2, 1e-3], points=201)
         >>> bool(bias.distance[1, 0] < 0.2 * bias.distance[0, 0])
@@ -122,8 +122,8 @@ def smoothing_bias(
 def exact_motion(
     problem: Problem, solver: AbstractSolver, points: int
 ) -> tuple[np.ndarray, Solution]:
-    """The motion that others are compared with, at ``points`` evenly spaced times [s]. Raises
-    :class:`jfric.ProblemError` where it ends early."""
+    """Output times [s] and the motion that others are compared with, at ``points`` evenly spaced
+    times. Raises :class:`jfric.ProblemError` where this motion ends early."""
     span = problem.resolved().time
     ts = np.linspace(float(span.start), float(span.end), points)
     exact = simulate(problem, solver, ts=ts)
@@ -133,7 +133,7 @@ def exact_motion(
 
 
 def _creep(problem: Problem, exact: Solution, run: Solution) -> np.ndarray:
-    """Path of each contact over the intervals at both ends of which the exact one sticks."""
+    """Path of each contact over the intervals at both ends of which the exact motion sticks."""
     mechanics = assemble(problem)
     ts = np.asarray(exact.ts)
     gamma = np.asarray(jax.vmap(mechanics.sliding_velocities)(ts, run.v))

@@ -1,4 +1,4 @@
-"""Solvers of one's own with a fixed step: the physics of one step makes a solver."""
+"""Base of a user's own solvers with a fixed step: only the physics of one step is needed."""
 
 # No annotations as text here: equinox must see which of them are abstract.
 import abc
@@ -20,16 +20,16 @@ from jfric.solvers.states import Local, MotionState
 from jfric.system.fields import UnitText
 from jfric.system.problem import Problem
 
-#: Outputs that one step of a solver of one's own may write.
+#: Outputs that one step of such a solver may write.
 SLOTS = 64
 
 
 class AbstractFixedStep(AbstractSolver):
-    """A solver of one's own with the fixed step ``dt`` [s]: physics of one step, nothing else.
+    """A user's own solver with the fixed step ``dt`` [s]: only the physics of one step.
 
-    Time, outputs, the end of a run, batches and derivatives are taken care of. Outputs inside a
-    step lie on the cubic through positions and velocities at both of its ends, velocities on a
-    straight line; a step that covers more than :data:`SLOTS` outputs is cut short.
+    Time, outputs, the end of a run, batches and derivatives are provided. Outputs inside a step lie
+    on the cubic through positions and velocities at both of its ends, velocities on a straight
+    line; a step that covers more than :data:`SLOTS` outputs is cut short.
     Symplectic Euler without friction, over one period of an oscillator::
 
         >>> import equinox as eqx
@@ -54,7 +54,7 @@ class AbstractFixedStep(AbstractSolver):
         >>> bool(abs(jfric.simulate(swing, Euler(dt=1e-3)).final.q[0] - 1.0) < 1e-4)
         True
 
-    ``tests/test_own_solver.py`` has one with friction.
+    ``tests/test_own_solver.py`` contains a solver with friction.
     """
 
     dt: eqx.AbstractVar[Any]
@@ -129,13 +129,13 @@ def _write(solver: AbstractFixedStep, prepared, records: Records, ts, old, new, 
 
 
 def half_step(solver: Any) -> Any:
-    """``solver`` with half its step ``dt``."""
+    """Copy of ``solver`` with half its step ``dt``."""
     return eqx.tree_at(lambda s: s.dt, solver, 0.5 * solver.dt)
 
 
 def require_positive_step(dt: Any) -> None:
-    """Raise :class:`jfric.ProblemError` unless ``dt`` [s] is positive; one that is traced is not
-    looked at."""
+    """Raise :class:`jfric.ProblemError` unless ``dt`` [s] is positive; a traced ``dt`` is not
+    checked."""
     if isinstance(dt, UnitText):
         dt = dt.text
     require_no_text("dt", dt)

@@ -1,8 +1,8 @@
-"""A small change of positions and velocities in which no motion is missing.
+"""Small change of positions and velocities that contains every motion of a system.
 
-Derivatives of a run are those of its steps, whose length the error of the motion alone would choose
-too long: a motion that rests has none, however fast what is near it moves. Where derivatives are
-asked for, the error of such a change takes part in the choice.
+Derivatives of a run are those of its steps. If the error of the motion alone determined their
+length, they would be too long: a motion at rest has no error, however fast the motions close to it
+are. Where derivatives are required, the error of such a change takes part in the choice of steps.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from jaxtyping import Array, Float
 
 
 def generic_change(inertia_scale: Float[Array, " n"], time=1.0) -> Float[Array, " y"]:
-    """Irregular parts of one size: velocities (n,) by the square roots of inertias, positions by
-    what such velocities make of them in ``time`` [s]; positions come first."""
+    """Irregular values of similar size: positions (n,), then velocities (n,). Velocities are
+    divided by the square roots of inertias; positions are displacements by such velocities in
+    ``time`` [s]."""
     k = np.arange(1, 2 * inertia_scale.shape[0] + 1)
     # Multiples of irrational numbers.
     signs = np.where(k * 0.41421356237 % 1.0 < 0.5, -1.0, 1.0)

@@ -1,6 +1,6 @@
-"""Numbers that are known inside a run only, as those that a sweep or a fit varies: whether they are
-allowed at its start, and where a given normal force or friction limit becomes negative, which ends
-it."""
+"""Checks of numbers that are known only inside a run, as those that a sweep or a fit varies:
+whether they are allowed at its start, and from when on a given normal force or friction limit is
+negative, which ends the run."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from jfric.system.problem import Problem
 
 
 def status_of_numbers(problem: Problem, mechanics: Mechanics, t, until, q=None) -> Int[Array, ""]:
-    """Status, before it begins, of a run from ``t`` to ``until`` [s]: the :class:`jfric.Status` of
-    numbers that are not finite or not allowed, of an end that is not after the start, of positions
-    ``q`` (n,), where they are given, that penetrate; else ``OK``."""
+    """Status of a run from ``t`` to ``until`` [s] before it begins: the :class:`jfric.Status` of
+    numbers that are not finite or not allowed, of an end that is not after the start, and of
+    positions ``q`` (n,), where they are given, that penetrate; else ``OK``."""
     finite, inside = numbers_hold(problem)
     finite = finite & jnp.isfinite(t) & jnp.isfinite(until)
     status = jnp.asarray(int(Status.OK), jnp.int32)
@@ -41,8 +41,8 @@ def first_negative_force(mechanics: Mechanics, t, until) -> Float[Array, ""]:
 def ending_at(moment, mechanics: Mechanics, until, call: Callable) -> Callable:
     """One pass ``(state, records, on, *shared)`` of a run that ends at ``moment`` [s].
 
-    ``call(state, records, on, until, *shared)``: a pass of the solver, and what gives its piece for
-    the state after it.
+    ``call(state, records, on, until, *shared)``: a pass of the solver; its third result gives the
+    piece of the trajectory for the state after the pass.
     """
 
     def one_pass(state, records, on, *shared):
@@ -50,7 +50,7 @@ def ending_at(moment, mechanics: Mechanics, until, call: Callable) -> Callable:
             new, records, piece = call(state, records, on, until, *shared)
             return new, records, lambda: piece(new)
         over = state.t >= moment
-        # A pass needs a way ahead, even if nobody takes it.
+        # A pass needs time ahead, even where its result is not used.
         reach = jnp.where(over, until, jnp.minimum(until, moment))
         new, records, piece = call(state, records, on & ~over, reach, *shared)
         code = jnp.asarray(int(Status.NEGATIVE_FORCE), jnp.int32)

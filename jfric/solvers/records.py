@@ -1,4 +1,4 @@
-"""Buffers of fixed size for outputs and events, the same for all solvers."""
+"""Buffers of fixed size for outputs and events, common to all solvers."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from jfric.system.mechanics import Mechanics
 
 
 class Records(NamedTuple):
-    """Output buffers of a run, and how many outputs are written in order.
+    """Output buffers of a run, and the number of outputs that are written in order.
 
-    Rows hold all values of one output or one event: a pass then writes few buffers. There are more
-    rows than outputs and events: a pass writes a block of rows, whether or not it fills them.
+    A row contains all values of one output or one event, so that a pass writes few buffers. There
+    are more rows than outputs and events: a pass writes a block of rows, whether or not it fills
+    them.
     """
 
-    #: q, v, a, lambda_t, lambda_n, z; NaN where the trajectory did not get.
+    #: q, v, a, lambda_t, lambda_n, z; NaN at times that the trajectory did not reach.
     output_values: Float[Array, "m f"]
     #: Modes, segments.
     output_modes: Int[Array, "m i"]
     #: Time, q, v, v before.
     event_values: Float[Array, "E e"]
-    #: Contact, mode before, mode after, whether an impact.
+    #: Contact, mode before, mode after, whether the event is an impact.
     event_modes: Int[Array, "E 4"]
     written: Int[Array, ""]
-    #: Pieces of the trajectory, where dense output is asked for.
+    #: Pieces of the trajectory, where dense output is required.
     dense: Dense | None = None
 
 
@@ -93,9 +94,9 @@ def write_rows(records: Records, ts, rows: Callable, t_new, on, slots: int) -> R
 def write_outputs(
     records: Records, ts, evaluate: Callable, state: Any, h, t_new, mode, segment, on
 ) -> Records:
-    """Evaluate the outputs that lie in ``(t, t_new]`` (from ``t`` on for the first).
+    """Write the outputs that lie in ``(t, t_new]`` (from ``t`` on for the first).
 
-    ``evaluate``: the row of all values at a fraction of the step of length ``h``.
+    ``evaluate``: row of all values at a fraction of the step of length ``h``.
     """
     if ts.shape[0] == 0:
         return records
@@ -125,13 +126,13 @@ def write_events(
     v_before,
     count,
 ) -> tuple[Records, Int[Array, ""]]:
-    """One record for each contact or element in ``changed``, from index ``count`` on."""
+    """Write one record for each contact or element in ``changed``, from index ``count`` on."""
     capacity = records.event_values.shape[0] - 1
     total = count + jnp.sum(changed, dtype=jnp.int32)
     if capacity < 0 or changed.shape[0] == 0:
         return records, total
     position = count + jnp.cumsum(changed, dtype=jnp.int32) - 1
-    # What is not logged goes to the last row, which nobody reads.
+    # Records that are not logged go to the last row, which is never read.
     where = jnp.where(changed, jnp.minimum(position, capacity), capacity)
     rows = changed.shape[0]
     values = jnp.concatenate([time[None], q, v, v_before])
@@ -139,7 +140,7 @@ def write_events(
         [jnp.arange(rows, dtype=jnp.int32), old, new, impacted.astype(jnp.int32)], axis=1
     )
     if rows == 1:
-        # Written in place: the compiler makes machine code of a whole loop without a scatter.
+        # Written in place: the compiler makes machine code of a whole loop only without a scatter.
         start = (where[0], jnp.zeros_like(where[0]))
         event_values = jax.lax.dynamic_update_slice(records.event_values, values[None], start)
         event_modes = jax.lax.dynamic_update_slice(records.event_modes, modes, start)

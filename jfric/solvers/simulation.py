@@ -1,4 +1,4 @@
-"""``simulate``: the loop around any solver."""
+"""Simulation of a problem with any solver."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def simulate(
 ) -> Solution:
     """Simulate ``problem`` from its start (or from ``start``) to its end time (or ``end`` [s]).
 
-    ``ts`` (m,) [s]: increasing output times inside the span; without them the solution holds
+    ``ts`` (m,) [s]: increasing output times inside the span; without them the solution contains
     events and the final state only. ``solver``: :class:`jfric.EventDriven` (the default),
     :class:`jfric.MoreauJean`, :class:`jfric.Midpoint`, :class:`jfric.StabilisedMidpoint`,
-    :class:`jfric.QuasiStatic`, :class:`jfric.Smoothed` or any other
-    :class:`jfric.AbstractSolver`. ``start``: ``solution.final`` of an earlier run of the same
-    solver. ``dense``: whether to keep what :meth:`jfric.Solution.evaluate` needs, or for how many
-    pieces (smooth parts of steps; by default 1,024) there is room; with solvers that have no
-    polynomials it goes by the outputs. Compiled once for each structure of the problem; works
-    under ``jit``, ``vmap``, ``jvp`` and ``grad`` (for many parameters: ``adjoint="reverse"``).
-    Numerical trouble is ``solution.status``, never an exception. Derivatives through changes of
-    mode are exact with :class:`jfric.EventDriven` only: time stepping misses how switching times
-    move, at any step, and says so in ``solution.differentiable``. Raises
-    :class:`jfric.ProblemError` for what the solver cannot represent, and for times outside the
-    span. The problem of :class:`jfric.Problem` slides seven times and then sticks at 0.32 m::
+    :class:`jfric.QuasiStatic`, :class:`jfric.Smoothed` or any other :class:`jfric.AbstractSolver`.
+    ``start``: ``solution.final`` of an earlier run of the same solver. ``dense``: whether to keep
+    the data that :meth:`jfric.Solution.evaluate` needs, or the number of pieces (smooth parts of
+    steps; by default 1,024) to reserve; solvers without polynomials interpolate the outputs. The
+    program is compiled once for each structure of the problem and works under ``jit``, ``vmap``,
+    ``jvp`` and ``grad`` (for many parameters: ``adjoint="reverse"``). Numerical trouble is reported
+    in ``solution.status``, never as an exception. Derivatives through changes of mode are exact
+    with :class:`jfric.EventDriven` only: time stepping misses the change of switching times, at any
+    step, and reports it in ``solution.differentiable``. Raises :class:`jfric.ProblemError` for what
+    the solver cannot represent, and for times outside the span. The problem of
+    :class:`jfric.Problem` slides seven times and then sticks at 0.32 m::
 
         >>> solution = jfric.simulate(problem, ts=jnp.linspace(0.0, 4.0, 5)).check()
         >>> solution.q.shape, int(solution.events.count), round(float(solution.q[-1, 0]), 12)
@@ -82,12 +82,12 @@ def call_compiled(
     *arguments,
     options: Callable[[], Options] = quick_options,
 ) -> Any:
-    """``function(solver, end, *arguments)``, compiled as suits the solver, where that is with
-    ``options``, once for each structure."""
-    # Numbers as arrays: another value is no reason to compile anew.
+    """Result of ``function(solver, end, *arguments)``, compiled once for each structure, with
+    ``options`` if the solver asks for quick compilation."""
+    # Numbers become arrays: another value is then no reason to compile again.
     numbers = jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, float) else x, (solver, end))
     arguments = (*numbers, *arguments)
-    # A traced call is a part of somebody else's program, who chooses how it is compiled.
+    # A traced call is part of another program, whose owner chooses how it is compiled.
     if not solver.compile_quickly or is_traced(arguments):
         options = no_options
     with collecting_later():
@@ -95,7 +95,7 @@ def call_compiled(
 
 
 def _pieces(solver: AbstractSolver, ts, dense: bool | int) -> int:
-    """Pieces of dense output that there is room for."""
+    """Number of pieces of dense output to reserve space for."""
     if dense is False:
         return 0
     pieces = DEFAULT_PIECES if dense is True else dense
@@ -121,13 +121,13 @@ def _require_countable(problem: Problem, solver: AbstractSolver, start: Any, end
 
 
 def warn_without_time(problem: Problem) -> None:
-    """Say how long a motion is that nobody has chosen the time of."""
+    """Warn of the default duration of a motion for which no time is given."""
     if not problem.time.given:
         warn("time: none is given, the motion is computed for 1 s; give Problem(..., time=4.0)")
 
 
 def require_span(problem: Problem, ts, start: Any, end) -> None:
-    """Refuse an end or output times that cannot be met, where they are concrete numbers."""
+    """Refuse an end or output times that cannot be reached, where they are concrete numbers."""
     require_no_text("end", end)
     first = problem.time.start if start is None else start.t
     last = problem.time.end if end is None else end

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 class AbstractState(eqx.Module):
     """State that a solver carries from step to step; a run restarts from it."""
 
-    #: Name of the kind of solver that makes it, for messages.
+    #: Name, for messages, of the kind of solver that makes the state.
     origin: ClassVar[str] = "your own"
 
     t: eqx.AbstractVar[Float[Array, ""]]
@@ -47,7 +47,7 @@ class StepInfo(NamedTuple):
 
 
 class Local(NamedTuple):
-    """Accelerations, reactions and modes at one state: what outputs hold beside the motion.
+    """Accelerations, reactions and modes at one state, for outputs in addition to the motion.
 
     ``a`` (n,) [m/s^2, rad/s^2]; ``lambda_t`` (nt,), ``lambda_n`` (nu,) [N]: friction forces of all
     contacts, normal forces of the unilateral ones; ``mode`` (nt,): :class:`jfric.Mode`.
@@ -58,5 +58,5 @@ class Local(NamedTuple):
     lambda_t: Float[Array, " nt"]
     lambda_n: Float[Array, " nu"]
     mode: Int[Array, " nt"]
-    #: Segments as users see them.
+    #: Segments as reported to users.
     segment: Int[Array, " ns"]

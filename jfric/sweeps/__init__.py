@@ -1,4 +1,4 @@
-"""Sweeps: many trajectories, reduced to what is observed."""
+"""Sweeps: many trajectories, reduced to observables."""
 
 import lazy_loader
 

@@ -18,9 +18,9 @@ from jfric.sweeps.design import Design
 from jfric.sweeps.runner import Job, Results, Runner
 from jfric.sweeps.tiles import Layout, Tile
 
-#: How long a scheduler may take to answer.
+#: Time that a scheduler may take to answer.
 PATIENCE = "10s"
-#: Tiles on their way for each thread: one is computed while the next waits.
+#: Tiles in progress for each thread: one is computed while the next waits.
 AHEAD = 2
 
 
@@ -32,9 +32,9 @@ def on_cluster(
     workers: int | None,
     scheduler: str | None,
 ) -> Iterator[tuple[Tile, Results]]:
-    """Tiles as they are finished, by ``workers`` local processes or the cluster at ``scheduler``.
+    """Finished tiles with results, by ``workers`` local processes or the cluster at ``scheduler``.
 
-    A tile whose worker is lost is computed by another one.
+    If a worker is lost, another one computes its tile.
     """
     distributed = _import_distributed()
     package = _pickled(job)
@@ -78,7 +78,7 @@ def on_cluster(
 
 
 def compute(package: bytes, layout: Layout, values: np.ndarray, x64: bool) -> Results:
-    """One tile, in a worker."""
+    """Results of one tile, computed in a worker."""
     runner = _runner(package, layout, x64)
     return runner.collect(runner.launch(values))
 
@@ -102,7 +102,7 @@ def _runner(package: bytes, layout: Layout, x64: bool) -> Runner:
 
 
 def _pickled(job: Job) -> bytes:
-    # Functions of the user's script go along.
+    # Functions of the user's script are included.
     import cloudpickle
 
     return cloudpickle.dumps(job)

@@ -1,7 +1,7 @@
-"""Which parameter values the trajectories of a sweep have: grid, lists side by side, or samples.
+"""Parameter values of the trajectories of a sweep: a grid, parallel lists, or samples.
 
-They are numbered in the order of the table (last axis fastest) and computed from their number:
-no array of all of them exists.
+Trajectories are numbered in the order of the table (last axis fastest), and their values are
+computed from the number: there is no array of all of them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Design(abc.ABC):
 
 
 class Grid(Design):
-    """All combinations: one axis for each parameter."""
+    """Grid of all combinations: one axis for each parameter."""
 
     def __init__(self, axes: Mapping[str, Range | Listed]):
         self.names = self.dims = tuple(axes)
@@ -75,7 +75,7 @@ class Grid(Design):
 
 
 class Zip(Design):
-    """Lists of equal length side by side: the first value of each, the second of each ..."""
+    """Lists of equal length in parallel: the first value of each, the second of each ..."""
 
     def __init__(self, columns: Mapping[str, Range | Listed]):
         self.names = tuple(columns)
@@ -96,7 +96,7 @@ class Zip(Design):
 
 
 class Samples(Design):
-    """Points drawn from a box: at random, by a Sobol sequence, or by a Latin hypercube."""
+    """Samples from a box: at random, by a Sobol sequence, or by a Latin hypercube."""
 
     def __init__(self, ranges: Mapping[str, Range], method: str, count: int, seed: int):
         self.names, self.dims = tuple(ranges), (NUMBER_AXIS,)
@@ -114,7 +114,7 @@ class Samples(Design):
 
         d = len(self.ranges)
         if self.method == "random":
-            # One draw of the generator for each number: any part can be drawn alone.
+            # One draw of the generator for each number: any part can be drawn separately.
             generator = np.random.Generator(np.random.PCG64(self.seed).advance(first * d))
             return generator.random((last - first, d))
         if self.method == "sobol":
@@ -124,7 +124,7 @@ class Samples(Design):
             import warnings
 
             with warnings.catch_warnings():
-                # The balance properties are those of the whole, not of a part.
+                # The balance properties are those of the whole sequence, not of a part.
                 warnings.simplefilter("ignore", UserWarning)
                 return sequence.random(last - first)
         if self._hypercube is None:
@@ -146,7 +146,7 @@ class Samples(Design):
 def make_design(
     vary: Mapping[str, Any], method: str = "grid", samples: int | None = None, seed: int = 0
 ) -> Design:
-    """The design that ``vary`` (parameter path to values) and ``method`` describe.
+    """Design described by ``vary`` (parameter path to values) and ``method``.
 
     Raises :class:`ProblemError` for an unknown method, ranges without a number of values, lists
     of different lengths, and too many points.

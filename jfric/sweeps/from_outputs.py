@@ -1,8 +1,8 @@
 """One trajectory of any solver, reduced to observables from its outputs and its log of events.
 
-The event-driven and the quasi-static solver hand their pieces to the observables and need none of
-this. Other solvers compute values at given times; what lies between two of them is interpolated.
-Extrema also see the states before and after each event: friction turns a motion there.
+The event-driven and the quasi-static solver pass their pieces to the observables and do not need
+this module. Other solvers compute values at given times, between which this module interpolates.
+Extrema also include the states before and after each event, as friction reverses a motion there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from jfric.system.forces import force_keys
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 
-#: Outputs that a path is made of, beside the times that are asked for.
+#: Outputs along a path, in addition to the requested times.
 OUTPUTS = 1001
 #: Observables of changes of mode, which come from the log.
 OF_EVENTS = (AtEvent, BeforeEvent, EventCount, EventTime, LastEventTime, StopTime)
@@ -47,7 +47,7 @@ _CURVES = ("q", "v", "a", "lambda_t", "lambda_n", "forces", "z")
 
 
 class _Pieces(NamedTuple):
-    """Fields of many pieces, which of them were reached, and which hold forces."""
+    """Fields of many pieces, and masks of those that were reached and have known forces."""
 
     fields: dict[str, Any]
     reached: Bool[Array, " p"]
@@ -57,7 +57,7 @@ class _Pieces(NamedTuple):
 def run_with_outputs(
     problem: Problem, observables: tuple[Observable, ...], solver: AbstractSolver, end: Any = None
 ):
-    """Values of the observables by name, the status, and the solution they were made from."""
+    """Values of the observables by name, the status, and the underlying solution."""
     problem = problem.resolved()
     mechanics = assemble(problem)
     end = problem.time.end if end is None else end
@@ -81,7 +81,7 @@ def run_with_outputs(
             carry = _reduced(reductions, carry, pieces, problem, mechanics)
         duration = end - problem.time.start
         found |= reductions.finish(carry, solution.final.q, solution.final.v, duration)
-    # Without observables of events it does not matter whether the log had room for all.
+    # Without observables of events it does not matter whether the log was full.
     full = (solution.status == int(Status.MAX_EVENTS)) & (not logged)
     status = jnp.where(full, int(Status.OK), solution.status)
     ok = status == int(Status.OK)
@@ -89,18 +89,18 @@ def run_with_outputs(
 
 
 def needs_log(observable: Observable) -> bool:
-    """Whether it is one of changes of mode, or of a part that begins or ends with one."""
+    """Whether an observable is of changes of mode, or of a part that an event bounds."""
     windowed = isinstance(observable, During) and observable.of_events
     return windowed or isinstance(_reduced_by(observable), OF_EVENTS)
 
 
 def is_extreme(observable: Observable) -> bool:
-    """Whether it is an extreme value, which events may hold."""
+    """Whether an observable is an extreme value, which may occur at an event."""
     return isinstance(_reduced_by(observable), (Amplitude, OfMaximum))
 
 
 def _reduced_by(observable: Observable) -> Observable:
-    """What reduces a trajectory, or the part of it that is observed."""
+    """The observable itself, or the one that a window restricts."""
     return observable.observed if isinstance(observable, During) else observable
 
 
@@ -112,7 +112,7 @@ def _reduced(
         new = reductions.update(carry, Piece(problem=problem, mechanics=mechanics, **fields))
 
         def chosen(a, b):
-            # What needs forces cannot be told at an event.
+            # Values that need forces are unknown at an event.
             return jnp.where(on & (complete | ~jnp.isnan(a)), a, b)
 
         return jax.tree.map(chosen, new, carry), None
@@ -121,13 +121,13 @@ def _reduced(
 
 
 def _times(problem: Problem, observables: Sequence[Observable], end):
-    """Times at which the solver is asked for values; None where the last state is enough."""
+    """Output times for the solver; None where the last state suffices."""
     if all(isinstance(o, Final) and is_of_motion(o.function) for o in observables):
         return None
     start, end = jnp.asarray(problem.time.start), jnp.asarray(end)
     ts = start + jnp.linspace(0.0, 1.0, OUTPUTS) * (end - start)
     asked = [t for o in observables if isinstance(o, (AtTimes, During)) for t in o.times]
-    # Times outside keep their place, and no value.
+    # Times outside keep their place, without a value.
     extra = jnp.clip(jnp.asarray(sorted(set(asked)), ts.dtype), start, end)
     return jnp.sort(jnp.concatenate([ts, extra]))
 
@@ -173,7 +173,7 @@ def _path(solution: Solution, forces) -> _Pieces:
 
 
 def _log(solution: Solution, problem: Problem, mechanics: Mechanics, *, before: bool) -> _Pieces:
-    """A piece of no length for each change of mode: the state after it, or ``before`` it."""
+    """Pieces of zero length, one for each change of mode: the state after it, or ``before`` it."""
     e = solution.events
     size, nd = e.time.shape[0], mechanics.n_dofs
     number = jnp.arange(size, dtype=jnp.int32)
@@ -210,7 +210,7 @@ def _log(solution: Solution, problem: Problem, mechanics: Mechanics, *, before: 
 
 
 def _joined(*parts: _Pieces) -> _Pieces:
-    """All pieces one after the other; curves filled up to the same number of coefficients."""
+    """All pieces one after the other, with curves padded to the same number of coefficients."""
 
     def curves(name: str) -> list[Array]:
         found = [p.fields[name] for p in parts]
@@ -228,6 +228,6 @@ def _joined(*parts: _Pieces) -> _Pieces:
 
 
 def _in_order(pieces: _Pieces) -> _Pieces:
-    """By time; what comes first stays first at equal times."""
+    """Pieces sorted by time; at equal times they keep their order."""
     order = jnp.argsort(jnp.where(pieces.reached, pieces.fields["t"], jnp.inf), stable=True)
     return jax.tree.map(lambda x: x[order], pieces)

@@ -1,4 +1,4 @@
-"""Observables from the passes of a solver: each moves along a curve that is known in full."""
+"""Observables from the passes of a solver, each of which moves along a known curve."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def run_with_pieces(
     budget=None,
     end=None,
 ) -> Observed:
-    """One trajectory up to ``end`` [s] (by default the problem's), for at most ``budget`` passes
-    (an array; by default the solver's), with a solver that has polynomials."""
+    """Observables of one trajectory up to ``end`` [s] (by default the problem's), after at most
+    ``budget`` passes (an array; by default the solver's), with a solver that has polynomials."""
     problem = started(problem)
     prepared = solver.prepare(problem, end)
     mechanics = prepared.mechanics
@@ -96,7 +96,7 @@ def run_with_pieces(
     status = solver.outcome(prepared, state, target)
     if may_stop:
         status = jnp.where(stopped(state), state.status, status)
-    # An event of the user's own, or an observable, may have ended the run before.
+    # A user event, or an observable, may have ended the run earlier.
     last = state.t if problem.section("event") or may_stop else target
     found = reductions.finish(carry, state.q, state.v, last - first)
     values = {n: jnp.where(status == int(Status.OK), x, jnp.nan) for n, x in found.items()}

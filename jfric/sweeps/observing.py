@@ -1,4 +1,4 @@
-"""One trajectory, reduced to observables while it is simulated."""
+"""Simulation of one trajectory that is reduced to observables."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def observe(
     times=None,
     end=None,
 ) -> Observed:
-    """Simulate one trajectory of ``problem`` and return its observables; nothing else is kept.
+    """Simulate one trajectory of ``problem`` and return only its observables.
 
     ``observables``: names such as ``"final.u"`` (see :data:`jfric.results.quantity.GRAMMAR`) or
-    :class:`jfric.observables.Observable` objects. ``times`` (m,) [s]: those of ``"u(t)"``. Works
-    under ``jit``, ``vmap``, ``jvp`` and ``grad`` (for many parameters: ``adjoint="reverse"``).
-    ``end`` [s]: where the run ends, in place of the problem's own end time. ``solver``: any.
-    Extrema and integrals are exact over the trajectory with solvers that have polynomials (the
-    event-driven and the quasi-static one); with others they come from 1,001 outputs and the events.
-    Raises :class:`jfric.ProblemError` for an unknown observable and for an end before the start.
-    With the problem of :class:`jfric.Problem`::
+    :class:`jfric.observables.Observable` objects. ``times`` (m,) [s]: those of ``"u(t)"``. ``end``
+    [s]: end of the run, by default the problem's end time. ``solver``: any. Works under ``jit``,
+    ``vmap``, ``jvp`` and ``grad`` (for many parameters: ``adjoint="reverse"``). Extrema and
+    integrals are exact over the trajectory with solvers that have polynomials (the event-driven and
+    the quasi-static one); with others they come from 1,001 outputs and the events. Raises
+    :class:`jfric.ProblemError` for an unknown observable and for an end before the start. With the
+    problem of :class:`jfric.Problem`::
 
         >>> found = jfric.observe(problem, "max.u, dissipated, stop_time")
         >>> {name: round(float(x), 9) for name, x in sorted(found.values.items())}
@@ -59,7 +59,7 @@ def observe(
     try:
         hash(chosen)
     except TypeError:
-        # Observables of the user's own that do not say when they are equal: a program each.
+        # User-defined observables without a hash: each call compiles its own program.
         return _observe(solver, end, problem, chosen)
     return call_compiled(_observe, solver, end, problem, chosen, options=single_options)
 
@@ -78,10 +78,10 @@ def run(
     budget=None,
     end=None,
 ) -> Observed:
-    """Like :func:`observe`, for at most ``budget`` passes (an array; by default the solver's).
+    """Result of :func:`observe` for at most ``budget`` passes (an array; by default the solver's).
 
-    Solvers without polynomials have no budget: they are run to their end, and so are those that an
-    observable runs by itself.
+    Solvers without polynomials have no budget: they run to their end, and so do runs by an
+    observable itself.
     """
     own = own_run(observables)
     if own is not None:

@@ -1,4 +1,4 @@
-"""A progress bar with the rate and the time left."""
+"""Progress bar with the rate and the remaining time."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from types import TracebackType
 
 
 class Progress:
-    """Progress bar on standard error: work done of all, work per second, and time left.
+    """Progress bar on standard error: finished and total work, rate, and remaining time.
 
-    ``shown=None``: shown on a terminal, silent elsewhere. ``stage``: named before any work is done.
+    ``shown=None``: shown on a terminal, silent elsewhere. ``stage``: name shown before the first
+    work is done.
     """
 
     def __init__(self, total: int, shown: bool | None = None, stage: str = "compiling"):
@@ -53,19 +54,19 @@ class Progress:
             self._bar.stop()
 
     def skip(self, trajectories: int) -> None:
-        """Some trajectories were there already."""
+        """Count trajectories that existed already."""
         self._done += trajectories
         self._update("compiling")
 
     def advance(self, trajectories: int) -> None:
-        """Some more trajectories are finished."""
+        """Count some more finished trajectories."""
         self._done += trajectories
         self._update("sweep", self._rate(self._done))
 
     def show(self, done: int, total: int, stage: str, rate: str | None = None) -> None:
-        """Set what is done of all, in a stage with this name; ``rate``: in words, where it is not
-        that of what is done."""
-        if done < self._done:  # another stage, which begins anew
+        """Set the finished and total work of the stage with this name; ``rate``: text to show in
+        place of the computed rate."""
+        if done < self._done:  # another stage, which begins at zero
             self._first = None
         self._done, self._total = done, total
         self._update(stage, self._rate(done) if rate is None else rate)
@@ -75,7 +76,7 @@ class Progress:
         if not done:
             return ""
         if self._first is None:
-            # The first ones waited for the compiler: the rate is that of the others.
+            # The first trajectories waited for the compiler: the rate is that of the others.
             self._first = now, done
         rate = (done - self._first[1]) / max(now - self._first[0], 1e-9)
         return f"{rate:,.0f}/s" if rate >= 10.0 else f"{rate:.2g}/s" if rate else ""
@@ -97,5 +98,5 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Time since the beginning."""
+        """Time since the start."""
         return time.perf_counter() - self._start

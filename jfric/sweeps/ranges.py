@@ -18,8 +18,8 @@ SCALES = ("linear", "log")
 class Range:
     """``count`` values from ``low`` to ``high``, both included [SI units].
 
-    Evenly spaced, or in geometric progression with ``scale="log"``. Without ``count``: an interval
-    to draw from::
+    The values are evenly spaced, or in geometric progression with ``scale="log"``. Without
+    ``count`` a range is an interval for samples::
 
         >>> jfric.Range(1.0, 100.0, 3, scale="log").values(jnp.arange(3)).round(9).tolist()
         [1.0, 10.0, 100.0]
@@ -76,7 +76,7 @@ class Range:
 
 
 class Listed:
-    """Values as given, one after another."""
+    """List of given values."""
 
     def __init__(self, values: np.ndarray):
         self._values = values

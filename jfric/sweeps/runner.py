@@ -1,4 +1,4 @@
-"""The compiled program of a sweep, and the compaction of trajectories that take long."""
+"""Compiled program of a sweep, and the separate computation of trajectories that take long."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jfric.sweeps.tiles import Layout
 from jfric.system.naming import with_numbers
 from jfric.system.problem import Problem
 
-#: Each time trajectories are computed again they get so many times the passes.
+#: Factor of the budget of passes each time that trajectories are computed again.
 GROWTH = 8
 
 Results = dict[str, np.ndarray]
@@ -39,18 +39,18 @@ class Job:
 
     @property
     def most_passes(self) -> int:
-        """Budget of passes of a trajectory; solvers without polynomials have none, nor have runs
-        of an observable's own."""
+        """Budget of passes of a trajectory; 1 for solvers without polynomials and for observables
+        that run the solver by themselves."""
         counted = self.solver.has_polynomials and own_run(self.observables) is None
         return self.solver.max_steps if counted else 1
 
     @property
     def small(self) -> bool:
-        """Whether a pass holds few numbers of each trajectory."""
+        """Whether a pass holds few numbers for each trajectory."""
         return self.solver.has_small_passes(self.problem)
 
     def shapes(self) -> Observed:
-        """Shapes and types of the results of one trajectory; nothing is computed."""
+        """Shapes and types of the results of one trajectory, without computing them."""
         values = jax.ShapeDtypeStruct((len(self.names),), jnp.result_type(float))
         budget = jax.ShapeDtypeStruct((), jnp.int32)
         return _trajectory.eval_shape(
@@ -67,11 +67,11 @@ class Runner:
 
     @property
     def _shape(self) -> tuple[int, int]:
-        """Rows of a tile on all devices, and their trajectories."""
+        """Number of rows of a tile on all devices, and of trajectories in each."""
         return self.layout.devices * self.layout.rows, self.layout.lanes
 
     def _places(self, count: int, shape: tuple[int, int] | None = None) -> np.ndarray:
-        """Where in the rows trajectories are computed: row by row, each device in its turn."""
+        """Places of trajectories in the rows: row by row, each device in turn."""
         rows, trajectories = shape or self._shape
         row = np.arange(-(-count // trajectories))
         share = rows // self.layout.devices
@@ -83,7 +83,7 @@ class Runner:
         return values, self._call(values, self.layout.budget, self._shape)
 
     def collect(self, launched: tuple[np.ndarray, Any]) -> Results:
-        """Results of launched trajectories, those over the budget included."""
+        """Results of launched trajectories, including those over the budget."""
         values, pending = launched
         results = _on_host(pending, self._places(values.shape[0]))
         budget, most = self.layout.budget, self.job.most_passes
@@ -98,19 +98,19 @@ class Runner:
         return results
 
     def trial(self, values: np.ndarray, budget: int) -> Results:
-        """Few trajectories, for at most ``budget`` passes, by the program of all tiles."""
+        """Results of few trajectories, after at most ``budget`` passes, by the tiles' program."""
         shape = self._shape
         return _on_host(self._call(values, budget, shape), self._places(values.shape[0], shape))
 
     def _tail(self, values: np.ndarray, budget: int) -> Results:
-        """Trajectories in rows so small that waiting for each other costs little."""
+        """Results of trajectories in rows so small that waiting for each other costs little."""
         shape = self._tail_shape
         return _on_host(self._call(values, budget, shape), self._places(values.shape[0], shape))
 
     @property
     def _tail_shape(self) -> tuple[int, int]:
-        """Rows and their trajectories: those of all tiles where these are as small, as another
-        shape would be another program."""
+        """Number of rows and of trajectories in each; those of all tiles where these are as small,
+        as another shape would be another program."""
         layout = self.layout
         if layout.lanes <= layout.tail_lanes:
             return self._shape
@@ -118,12 +118,12 @@ class Runner:
 
     @property
     def tail_size(self) -> int:
-        """Most trajectories of one call of the program for late trajectories."""
+        """Largest number of trajectories in one call of the program for late trajectories."""
         rows, trajectories = self._tail_shape
         return rows * trajectories
 
     def _call(self, values: np.ndarray, budget: int, shape: tuple[int, int]) -> Observed:
-        """Filled up to whole rows; the filling has no passes to spend."""
+        """Call the program, with padding to whole rows that has no passes to spend."""
         places, (rows, trajectories) = self._places(values.shape[0], shape), shape
         filled = np.repeat(values[-1:], rows * trajectories, axis=0)
         filled[places] = values
@@ -145,7 +145,7 @@ class Runner:
 
 
 def _on_host(pending: Observed, places: np.ndarray) -> Results:
-    """Results by name, without the filling."""
+    """Results by name, without the padding."""
 
     def trajectories(x):
         return np.array(x).reshape(-1, *x.shape[2:])[places]
@@ -163,9 +163,9 @@ def _mesh(devices: tuple) -> Mesh:
 
 @Kept
 def _rows(problem, values, budgets, names, observables, solver, devices) -> Observed:
-    """All rows (r, l, parameters): shared out to the devices, each working through its own.
+    """Observables of all rows (r, l, parameters), which are divided between the devices.
 
-    Each device stops its loops alone: nothing in them is shared.
+    Each device stops its loops independently: the loops share nothing.
     """
 
     def row(problem, part):
@@ -176,7 +176,7 @@ def _rows(problem, values, budgets, names, observables, solver, devices) -> Obse
             shapes = jax.eval_shape(jax.vmap(trajectory), values, budgets)
             return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
-        # Rows of filling are not computed.
+        # Rows of padding are not computed.
         return jax.lax.cond(jnp.any(part[1] > 0), jax.vmap(trajectory), nothing, *part)
 
     def share(problem, values, budgets):

@@ -1,7 +1,7 @@
 """The table on disk: a Zarr store whose chunks are the tiles of the sweep.
 
 A tile is finished when all its chunks are on disk, each with its checksum; the status is written
-last. What a killed run left unfinished is found by reading, and computed again.
+last. Tiles that a killed run left unfinished are found by reading, and computed again.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 #: Attributes from which a sweep is resumed.
 SWEEP, LAYOUT = "jfric_sweep", "jfric_layout"
-#: Axis of trajectories on no grid in stores of earlier versions.
+#: Axis of trajectories on no grid, in stores of earlier versions.
 EARLIER_AXIS = "lane"
 #: Values of an axis that are written at once.
 AXIS_PIECE = 2**20
 
 
 class StoreError(ProblemError):
-    """The store cannot be written or read."""
+    """Error where the store cannot be written or read."""
 
 
 def read_layout(path: Path, identity: dict[str, Any]) -> Layout | None:
     """The layout of the sweep at ``path``; None if there is nothing yet.
 
-    Raises :class:`ProblemError` if something else than the sweep ``identity`` is there.
+    Raises :class:`ProblemError` if the folder holds anything but the sweep ``identity``.
     """
     zarr = _import_zarr()
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
@@ -75,7 +75,7 @@ def _only_a_start(path: Path) -> bool:
     return (path / BEGUN).exists()
 
 
-#: Marks a store that is being created.
+#: File that marks a store that is being created.
 BEGUN = "jfric-begun"
 
 
@@ -84,7 +84,7 @@ def _plain(value: Any) -> Any:
 
 
 class ZarrTable:
-    """The table as a Zarr store; created if it is not there."""
+    """Table as a Zarr store, which is created if it does not exist."""
 
     def __init__(self, path: Path, schema: Schema, layout: Layout, identity: dict[str, Any]):
         self._path, self._schema, self._layout = path, schema, layout
@@ -96,7 +96,7 @@ class ZarrTable:
                 partial.unlink(missing_ok=True)  # left by a killed run
             group = zarr.open_group(str(path), mode="r+")
         names = [v.name for v in (*schema.parameters, *schema.results)]
-        # A chunk that holds nothing but its fill value is written too: a missing one is seen.
+        # A chunk with only its fill value is written too, so that a missing one is detected.
         with zarr.config.set({"array.write_empty_chunks": True}):
             self._arrays: dict[str, Any] = {name: group[name] for name in names}
 
@@ -132,8 +132,8 @@ class ZarrTable:
 def open_sweep(path: str | os.PathLike[str]) -> xarray.Dataset:
     """The results of a sweep on disk, read when they are used.
 
-    ``xarray.open_zarr(path)`` gives the same. Raises :class:`ProblemError`
-    where there is none. Two coefficients of friction::
+    ``xarray.open_zarr(path)`` gives an equal dataset. Raises :class:`ProblemError` where there is
+    no store. With two coefficients of friction::
 
         >>> import pathlib, tempfile
         >>> store, vary = pathlib.Path(tempfile.mkdtemp()) / "mu.zarr", {"friction.mu": [0.1, 0.2]}
@@ -152,7 +152,7 @@ def open_sweep(path: str | os.PathLike[str]) -> xarray.Dataset:
         raise ProblemError(f"{path}: not a Zarr store ({first_line(error)})") from None
     if "status" not in data:
         raise ProblemError(f"{path}: not the results of a sweep, they have a variable 'status'")
-    # Stores of earlier versions have other words for trajectories, and for the command of a point.
+    # Stores of earlier versions use other names for trajectories, and for the command of a point.
     if EARLIER_AXIS in data.dims:
         data = data.rename_dims({EARLIER_AXIS: NUMBER_AXIS})
     if "command" in data.attrs and "point_command" not in data.attrs:
@@ -182,7 +182,7 @@ def _create(path: Path, schema: Schema, layout: Layout, identity: dict[str, Any]
     group.attrs[SWEEP] = _plain(identity)
     group.attrs[LAYOUT] = layout.as_dict()
     with warnings.catch_warnings():
-        # No part of version 3 of the format yet; readers that know it need not look for the arrays.
+        # Not in version 3 of the format yet; readers that know it need not search the arrays.
         warnings.simplefilter("ignore", UserWarning)
         zarr.consolidate_metadata(str(path))
     (path / BEGUN).unlink()
@@ -205,7 +205,7 @@ def _create_array(group, variable: Variable, chunks: tuple[int, ...]) -> None:
 
 
 class _explained:
-    """Turns an error of the file system into one sentence on what to do."""
+    """Context that turns an error of the file system into one sentence on what to do."""
 
     def __init__(self, path: Path):
         self._path = path

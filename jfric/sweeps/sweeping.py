@@ -66,10 +66,10 @@ def sweep(
     progress: bool | None = None,
     command: str = "",
 ) -> xarray.Dataset:
-    """Simulate ``problem`` for many parameter values and keep what is observed, as a table.
+    """Simulate ``problem`` for many parameter values and return the observables as a table.
 
     ``vary``: parameter path to values [SI]: an array, or :class:`jfric.Range`. ``method``:
-    ``"grid"`` (all combinations, one axis each), ``"zip"`` (side by side), or ``samples`` points
+    ``"grid"`` (all combinations, one axis each), ``"zip"`` (in parallel), or ``samples`` points
     drawn from ranges: ``"random"``, ``"sobol"``, ``"latin-hypercube"``, with ``seed``.
 
     ``observe``: names such as ``"final.u"``, ``"max.v"``, ``"event_time(3)"``, ``"dissipated"``, or
@@ -78,18 +78,18 @@ def sweep(
     ``solver``: :class:`jfric.EventDriven` (the default) or any other. With time stepping and
     smoothed laws, extrema and integrals come from 1,001 outputs and the events.
 
-    ``store``: folder of a Zarr store. Finished tiles are kept there; the same call goes on after
-    an interruption, with the same bits. Without it the table is in memory.
+    ``store``: folder of a Zarr store. Finished tiles are kept there; the same call continues after
+    an interruption, with bitwise equal results. Without ``store`` the table is in memory.
 
     ``chunk``: trajectories that step together; ``block``: those stored together; ``devices``:
-    local devices to use (all). ``workers``: that many local processes instead, through Dask;
-    ``scheduler``: address of a Dask cluster, or its scheduler file. ``progress``: show a bar (by
-    default on a terminal). ``command``: what was called, kept with the results.
+    number of local devices (default: all). ``workers``: number of local processes to use instead,
+    through Dask; ``scheduler``: address of a Dask cluster, or its scheduler file. ``progress``:
+    show a bar (by default on a terminal). ``command``: text of the call, kept with the results.
 
     The table (an ``xarray.Dataset``, one axis for each varied parameter, named by its full path)
-    holds the observables with their units (NaN where a trajectory failed), and
-    for each trajectory ``status``, ``flags`` and ``steps``. Raises :class:`ProblemError` for bad
-    input before anything is computed. With the problem of :class:`jfric.Problem`::
+    holds the observables with their units (NaN where a trajectory failed), and for each trajectory
+    ``status``, ``flags`` and ``steps``. Raises :class:`ProblemError` for bad input before anything
+    is computed. With the problem of :class:`jfric.Problem`::
 
         >>> table = jfric.sweep(problem, {"friction.mu": [0.1, 0.2]}, "max.u", progress=False)
         >>> table["max.u"].dims, table["max.u"].values.round(6).tolist()
@@ -120,7 +120,7 @@ def sweep(
 
 
 class Prepared(NamedTuple):
-    """A sweep that was checked: nothing in it can be misspelt any more."""
+    """A sweep that was checked, with all names resolved."""
 
     job: Job
     design: Design
@@ -129,7 +129,7 @@ class Prepared(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Result of an execution: trajectories computed, how many of each status, and time [s]."""
+    """Summary of an execution: trajectories computed, how many of each status, and time [s]."""
 
     computed: int
     statuses: np.ndarray
@@ -151,16 +151,16 @@ def prepare(
     command: str = "",
     point_command: str = "",
 ) -> Prepared:
-    """Check everything that a sweep is made of; see :func:`sweep`.
+    """Check all parts of a sweep; see :func:`sweep`.
 
-    ``config``: the system as TOML text (by default written from ``problem``). Kept with the
-    results: ``command``, that of the sweep, and ``point_command``, which computes a point once the
-    varied parameters are set.
+    ``config``: the system as TOML text (by default written from ``problem``). The results store
+    ``command``, that of the sweep, and ``point_command``, which computes a point once the varied
+    parameters are set.
     """
     problem = build(problem)
     import_xarray()
     design = make_design(by_path(problem, vary), method, samples, seed)
-    # Where the end is varied, times that a trajectory does not reach are not numbers.
+    # Where the end is varied, values at times that a trajectory does not reach are not numbers.
     varied = "time.end" in design.names or isinstance(problem.time.end, Expression)
     observables = tuple(as_observables(problem, observe, times, np.inf if varied else None))
     if not varied and own_run(observables) is None:
@@ -205,7 +205,7 @@ def execute(
     scheduler: str | None = None,
     progress: bool | None = None,
 ) -> tuple[Sink, Summary]:
-    """Compute the tiles that are missing; see :func:`sweep`."""
+    """Compute the missing tiles; see :func:`sweep`."""
     job, design, schema, identity = prepared
     for name, value in (("chunk", chunk), ("block", block), ("workers", workers)):
         if value is not None:
@@ -217,7 +217,7 @@ def execute(
     if layout is not None:
         devices = layout.devices
     away = workers is not None or scheduler is not None
-    # One device for each process of a cluster, unless told otherwise.
+    # By default one device for each process of a cluster.
     by_itself = devices is None and not away
     devices = _devices(1 if away and devices is None else devices)
     if path is None and design.size * schema.lane_bytes > LARGEST_IN_MEMORY:
@@ -254,7 +254,7 @@ def execute(
 
 
 def _identity(job: Job, design: Design, text: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """What tells this sweep from others: only the same one goes on in a store."""
+    """Data that identify this sweep: only the same one may continue in a store."""
     return {
         "system": hashlib.sha256(_fingerprint(job.problem, text)).hexdigest(),
         "values": design.describe(),
@@ -265,7 +265,7 @@ def _identity(job: Job, design: Design, text: str, settings: dict[str, Any]) -> 
 
 
 def _without_derivatives(solver: AbstractSolver, observables: tuple) -> AbstractSolver:
-    """The solver, keeping no more than the observables need."""
+    """The solver without derivatives, with a log only where the observables need one."""
     require_solver(solver)
     of_events = [o.name for o in observables if needs_log(o)]
     if of_events and not solver.logs_events:
@@ -279,7 +279,7 @@ def _without_derivatives(solver: AbstractSolver, observables: tuple) -> Abstract
 
 
 def _plain_settings(solver: Any) -> dict[str, Any]:
-    """Settings as they are stored beside the results."""
+    """Settings as they are stored with the results."""
     found = {f.name: getattr(solver, f.name) for f in dataclasses.fields(solver)}
     plain = (bool, int, float, str, type(None))
     return {k: x if isinstance(x, plain) else repr(x) for k, x in found.items()}
@@ -288,7 +288,7 @@ def _plain_settings(solver: Any) -> dict[str, Any]:
 def _locally(
     runner: Runner, design: Design, waiting: Sequence[Tile]
 ) -> Iterator[tuple[Tile, Results]]:
-    """Tiles in order; the next is being computed while one is written."""
+    """Tiles in order with their results; the next is being computed while one is written."""
     before = None
     for tile in waiting:
         launched = runner.launch(design.values(tile.first, tile.last))
@@ -302,7 +302,7 @@ def _locally(
 def _new_layout(
     prepared: Prepared, devices: int, chunk: int | None, block: int | None
 ) -> tuple[Layout, Runner | None]:
-    """The layout of a table that is begun, and the runner of a first look where that pays."""
+    """Layout of a new table, and the runner of a trial where that pays."""
     job, design, schema, _ = prepared
     layout = start_layout(
         design.shape,
@@ -322,7 +322,7 @@ def _new_layout(
 
 
 def _refined(runner: Runner, design: Design, block: int | None) -> Layout:
-    """The layout after a look at trajectories spread over the whole sweep."""
+    """Layout after a trial of trajectories spread over the whole sweep."""
     layout = runner.layout
     count = min(PILOT, layout.devices * layout.rows * layout.lanes)
     trajectories = ((np.arange(count) + 0.5) / count * design.size).astype(np.int64)
@@ -362,7 +362,7 @@ def _as_text(problem: Problem) -> str:
 
 
 def _fingerprint(problem: Problem, text: str) -> bytes:
-    """Bytes that tell two systems apart, every bit of their numbers included."""
+    """Bytes that differ for two different systems, every bit of their numbers included."""
     leaves, structure = jax.tree.flatten(problem)
     numbers = [repr(x) if isinstance(x, Expression) else np.asarray(x).tolist() for x in leaves]
     # Python code is known by its name only.

@@ -19,7 +19,7 @@ from jfric.system.joint_contacts import unilateral_contacts
 if TYPE_CHECKING:
     import xarray
 
-#: Variables beside the observables.
+#: Variables in addition to the observables.
 OUTCOME = ("steps", "flags", "status")
 #: Status of trajectories that are not computed yet.
 MISSING = -1
@@ -27,7 +27,7 @@ MISSING = -1
 
 @dataclass(frozen=True)
 class Variable:
-    """An array of the table: its axes, type and attributes. ``extra``: axes beside the sweep's."""
+    """An array of the table: axes, type and attributes. ``extra``: lengths of axes of its own."""
 
     name: str
     dims: tuple[str, ...]
@@ -59,10 +59,10 @@ class Schema:
 
 @runtime_checkable
 class Sink(Protocol):
-    """Where results go, tile by tile."""
+    """Destination of results, tile by tile."""
 
     def unfinished(self) -> list[Tile]:
-        """Tiles that are still to be computed."""
+        """Tiles that remain to be computed."""
         ...
 
     def write(self, tile: Tile, results: Results) -> None:

@@ -1,8 +1,9 @@
-"""How a sweep is laid out: tiles of its table, rows of trajectories that step together.
+"""Layout of a sweep: tiles of its table, rows of trajectories that step together.
 
-A tile is what one call of the compiled program computes and one chunk of the stored arrays holds.
-Inside, each device works through its rows one after another; the trajectories of a row share a
-loop. All of it is stored with the results: a resumed sweep computes each one exactly as before.
+One call of the compiled program computes a tile, and one chunk of the stored arrays contains it. In
+a tile, each device computes its rows one after another; the trajectories of a row share a loop. The
+layout is stored with the results, so that a resumed sweep computes each trajectory exactly as
+before.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ SHORTEST_ROW = 8
 TILE_WORK = 4e6
 #: Bytes of results that one tile may hold.
 TILE_BYTES = 2.0e8
-#: Every row that holds a late one runs up to the budget: a wide margin costs more than it saves.
+#: Every row with a late trajectory runs up to the budget: a wide margin costs more than it saves.
 MARGIN = 1.15
-#: Trajectories that are computed first to see how many passes they take, and their most passes.
+#: Number of trajectories of the first trial of passes, and largest number of their passes.
 PILOT, PILOT_PASSES = 256, 20_000
 
 
@@ -34,7 +35,7 @@ PILOT, PILOT_PASSES = 256, 20_000
 class Layout:
     """Shape of a tile, and of the programs that compute it on ``devices`` devices.
 
-    Each device computes ``rows`` rows of ``lanes`` trajectories. One that needs more than
+    Each device computes ``rows`` rows of ``lanes`` trajectories. A trajectory that needs more than
     ``budget`` passes is computed again in ``tail_rows`` rows of ``tail_lanes``.
     """
 
@@ -47,12 +48,12 @@ class Layout:
     budget: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Layout as plain data."""
         return dataclasses.asdict(self) | {"tile": list(self.tile)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Layout:
-        """The inverse of :meth:`as_dict`."""
+        """Layout from the result of :meth:`as_dict`."""
         fields: dict[str, Any] = {**data, "tile": tuple(data["tile"])}
         return cls(**fields)
 
@@ -104,10 +105,10 @@ def start_layout(
     max_steps: int,
     lane_bytes: int,
 ) -> Layout:
-    """A layout of a table of ``shape`` before anything is known of its trajectories.
+    """Layout of a table of ``shape`` before anything is known of its trajectories.
 
     ``small``: whether a pass holds few numbers of each trajectory; ``chunk``: trajectories of a
-    row; ``block``: most of a tile; by default from the platform and the size of the results.
+    row; ``block``: largest tile; by default from the platform and the size of the results.
     """
     size = math.prod(shape)
     pays = platform.small_row if small else platform.row
@@ -130,8 +131,8 @@ def refined(
     max_steps: int,
     block: int | None,
 ) -> Layout:
-    """The layout with a budget of passes, and tiles of about a second, from the passes ``steps``
-    of some trajectories. The shape of the program stays."""
+    """Layout with a budget of passes, and tiles of about a second, from the passes ``steps`` of
+    some trajectories. The shape of the program stays."""
     tile = layout.tile
     if block is None:
         together = layout.lanes * layout.devices
@@ -142,11 +143,11 @@ def refined(
 
 
 def choose_budget(steps: np.ndarray, max_steps: int) -> int:
-    """Passes after which a row no longer waits for its last trajectories.
+    """Number of passes after which a row no longer waits for its last trajectories.
 
     All trajectories of a row take as many passes as its slowest; those over the budget are computed
-    again from the start, apart. The budget makes the sum smallest for the trajectories seen, with a
-    margin.
+    again from the start, separately. The budget minimises the sum for the trajectories seen, with
+    a margin.
     """
     candidates = np.unique(steps)
     costs = [c + 2.0 * np.mean(np.where(steps > c, steps, 0)) for c in candidates]

@@ -17,7 +17,7 @@ from jfric.system.naming import find_path, parameters, with_numbers
 from jfric.system.problem import Problem
 from jfric.system.validation import validate
 
-#: Corners of a box of parameters that are checked.
+#: Largest number of corners of a box of parameters that are checked.
 MAX_CORNERS = 64
 
 
@@ -46,8 +46,8 @@ def by_path(problem: Problem, vary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_values(problem: Problem, design: Design, solver: AbstractSolver) -> None:
-    """The corners of the box of parameters, or the extreme values one by one for lists side by
-    side, are valid systems that the solver can simulate."""
+    """Raise :class:`ProblemError` unless the corners of the box of parameters (for parallel lists
+    the extreme values one by one) are valid systems that the solver can simulate."""
     corners: Iterable[Sequence[float]]
     if isinstance(design, Zip):
         rows: list[Sequence[float]] = []

@@ -1,9 +1,9 @@
-"""Computing a lowered program with JAX: scalar operations of one stage become one kernel.
+"""Computation of a lowered program with JAX: scalar operations of one stage become one kernel.
 
-XLA's fusion on a CPU repeats what several results share, again and again along a chain of them. A
-``reduce_window`` over windows of one element is one loop over the trajectories of a batch, whose
-body computes all results once; its compilation takes a time proportional to the operations. With
-:data:`jfric.numerics.compilation.VECTORS` that loop is vectorised.
+XLA's fusion on a CPU repeats operations that several results share, again and again along a chain
+of them. A ``reduce_window`` over windows of one element is one loop over the trajectories of a
+batch, whose body computes all results once; its compile time is proportional to the number of
+operations. With :data:`jfric.numerics.compilation.VECTORS` this loop is vectorised.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jfric.numerics.lowering.interpreter import Branch
 
 
 def emit(branch: Branch, arguments: Sequence, *, kernels: bool = True) -> list:
-    """The outputs of ``branch`` for these inputs; without ``kernels`` operation by operation."""
+    """Outputs of ``branch`` for these inputs; without ``kernels`` operation by operation."""
     found: dict[int, Any] = {n.number: x for n, x in zip(branch.inputs, arguments, strict=True)}
     if not kernels:
         compute(branch.graph, branch.outputs, found)
@@ -51,7 +51,7 @@ def emit(branch: Branch, arguments: Sequence, *, kernels: bool = True) -> list:
 
 
 def compute(graph: Graph, outputs: Sequence[Entry], found: dict[int, Any]) -> None:
-    """Add to ``found`` what ``outputs`` depend on, operation by operation."""
+    """Add the nodes on which ``outputs`` depend to ``found``, operation by operation."""
     needed = reached(outputs, until=found)
     nodes = [n for n in graph.nodes if n.number in needed and n.number not in found]
     within = _behind_barriers(nodes, outputs)
@@ -64,13 +64,13 @@ def compute(graph: Graph, outputs: Sequence[Entry], found: dict[int, Any]) -> No
 
 
 def _behind_barriers(nodes: Sequence[Node], outputs: Sequence[Entry]) -> dict[int, list[Node]]:
-    """For each conditional that only hands values on: the scalars that nothing else uses. Computed
-    inside of it, they are written where they are read, and not copied."""
+    """Scalars that nothing else uses, for each conditional that only passes values on. Computed
+    inside the conditional, they are written where they are read, and not copied."""
     users: dict[int, set[int | None]] = {e.number: {None} for e in outputs if isinstance(e, Node)}
     for n in nodes:
         for k, a in enumerate(n.args):
             if isinstance(a, Node):
-                # What decides about a conditional is computed before it.
+                # The condition of a conditional is computed before it.
                 user = None if n.op == "cond" and k == 0 else n.number
                 users.setdefault(a.number, set()).add(user)
     found: dict[int, list[Node]] = {}
@@ -88,7 +88,7 @@ def _behind_barriers(nodes: Sequence[Node], outputs: Sequence[Entry]) -> dict[in
 
 
 def _barrier(node: Node, own: Sequence[Node], found):
-    """A conditional, with these scalars computed inside of it."""
+    """Conditional with the scalars ``own`` computed inside it."""
     which, *entries = node.args
     computed = {n.number for n in own}
     used = itertools.chain(entries, *(n.args for n in own))
@@ -127,8 +127,8 @@ def _with_scalars(
 def reached(
     outputs: Sequence[Entry], within: Collection[int] | None = None, until: Collection[int] = ()
 ) -> set[int]:
-    """Numbers of the nodes (``within`` some of them) that outputs depend on, not looking beyond
-    those in ``until``."""
+    """Numbers of the nodes (if given, only those ``within``) on which outputs depend, not looking
+    beyond the nodes in ``until``."""
     found: set[int] = set()
     todo = [e for e in outputs if isinstance(e, Node)]
     while todo:
@@ -160,8 +160,8 @@ def _stages(nodes: list[Node], inputs) -> dict[int, int]:
 
 
 def _late(nodes: list[Node], early: dict[int, int], outputs: Sequence[Entry]) -> dict[int, int]:
-    """The stages with each scalar as near to its first use as it may be: fewer numbers then go
-    from kernel to kernel. Those that are asked for end in the largest kernel, if they may."""
+    """Stages with each scalar as close to its first use as possible: fewer numbers then go from
+    kernel to kernel. Requested scalars end in the largest kernel, if they may."""
     stage = dict(early)
     counts = Counter(early[n.number] for n in nodes if not isinstance(n.op, str))
     asked = {e.number for e in outputs if isinstance(e, Node)}
@@ -183,7 +183,7 @@ def _late(nodes: list[Node], early: dict[int, int], outputs: Sequence[Entry]) ->
 
 
 def _joined(nodes: list[Node], stage: dict[int, int]) -> None:
-    """Compute earlier what then goes to a later kernel in place of two numbers or more."""
+    """Compute scalars earlier that replace two or more numbers passed to a later kernel."""
     users: dict[int, list[int]] = {}
     for n in nodes:
         for a in n.args:
@@ -207,12 +207,12 @@ def _joined(nodes: list[Node], stage: dict[int, int]) -> None:
 
 
 def read(e: Entry, found):
-    """A computed node, or a constant."""
+    """Value of a computed node, or the constant itself."""
     return found[e.number] if isinstance(e, Node) else e
 
 
 def _kernels(members: list[Node], outputs: list[Node], found: dict) -> None:
-    """All ``outputs``, in as many kernels as their numbers of results make necessary."""
+    """Compute all ``outputs``, in as many kernels as their number of results requires."""
     own = {n.number for n in members}
     inputs = list(
         {
@@ -240,8 +240,8 @@ def _kernels(members: list[Node], outputs: list[Node], found: dict) -> None:
 
 
 def _cut(members: list[Node], inputs: list[Node], outputs: list[Node]):
-    """Two kernels, one after the other, in place of one: their members and results, cut where the
-    larger has fewest arrays; None where that is not fewer than there are."""
+    """Members and results of two kernels, one after the other, that replace one. The cut is where
+    the larger one has the fewest arrays; None where this saves no arrays."""
     place = {n.number: i for i, n in enumerate(members)}
     asked = {n.number for n in outputs}
     first: dict[int, int] = {}
@@ -251,7 +251,7 @@ def _cut(members: list[Node], inputs: list[Node], outputs: list[Node]):
             if isinstance(a, Node):
                 first.setdefault(a.number, i)
                 last[a.number] = i
-    # Cuts, each before a member, for which a number is an array of the kernel before or behind it.
+    # Counts over cuts, each before a member, of the arrays of the kernel before or after the cut.
     count = len(members)
     before, behind = np.zeros(count + 2, int), np.zeros(count + 2, int)
 
@@ -281,8 +281,8 @@ def _cut(members: list[Node], inputs: list[Node], outputs: list[Node]):
 def _kernel(members: list[Node], inputs: list[Node], outputs: list[Node], given: list) -> list:
     """All ``outputs`` in one loop over the batch.
 
-    A reduction gives as many results as it has operands, of the same types: numbers of inputs and
-    outputs are made equal.
+    A reduction gives as many results as it has operands, of the same types: the numbers of inputs
+    and outputs are made equal.
     """
     slots = []  # number of an input, number of an output, type
     for dtype in dict.fromkeys(n.dtype for n in [*inputs, *outputs]):
@@ -336,7 +336,7 @@ def _array(e: Entry, found):
 
 
 def shaped(values, kinds) -> list:
-    """The values with these shapes and types."""
+    """Values with these shapes and types."""
     return [
         x
         if isinstance(x, jax.Array) and (x.shape, x.dtype) == (shape, dtype)

@@ -1,4 +1,4 @@
-"""Programs over scalars: nodes, each made once and simplified where constants allow it."""
+"""Programs over scalars: nodes, each made once and simplified where constants allow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jax.extend.core import Primitive
 
 
 class Node:
-    """A scalar (or a buffer) of the lowered program, and how it is computed.
+    """A scalar (or a buffer) of the lowered program, and its operation.
 
     ``op`` is a JAX primitive or the name of an operation of
     :mod:`jfric.numerics.lowering.emission`.
@@ -32,17 +32,17 @@ Entry = Node | np.ndarray
 
 
 def is_constant(x: Any) -> TypeGuard[np.ndarray]:
-    """Whether an entry is known."""
+    """Whether an entry is a known constant."""
     return isinstance(x, np.ndarray)
 
 
 def equals(x: Entry, value) -> bool:
-    """Whether an entry is known to be ``value``."""
+    """Whether an entry is known to equal ``value``."""
     return isinstance(x, np.ndarray) and bool(x == value)
 
 
 class Value:
-    """An array of the traced program: one entry for each element, or a buffer in one piece."""
+    """An array of the traced program: one entry for each element, or a single buffer."""
 
     __slots__ = ("buffer", "dtype", "parts", "shape")
 
@@ -50,7 +50,7 @@ class Value:
         self, shape, dtype, *, parts: np.ndarray | None = None, buffer: Entry | None = None
     ):
         self.shape, self.dtype = tuple(shape), np.dtype(dtype)
-        # One of the two is None.
+        # Exactly one of the two is None.
         self.parts: Any = parts
         self.buffer: Any = buffer
 
@@ -63,7 +63,7 @@ class Value:
 
 
 def objects(entries: Sequence, shape) -> np.ndarray:
-    """An array of these objects."""
+    """Array of objects of the given ``shape``."""
     result = np.empty(len(entries), object)
     for i, e in enumerate(entries):
         result[i] = e
@@ -71,12 +71,12 @@ def objects(entries: Sequence, shape) -> np.ndarray:
 
 
 def value_of(entries: Sequence[Entry], shape, dtype) -> Value:
-    """An array of these entries."""
+    """Array of the program with these entries."""
     return Value(shape, dtype, parts=objects(entries, shape))
 
 
 def literal(x, shape, dtype) -> Value:
-    """A known array."""
+    """Array of the program with known elements."""
     full = np.broadcast_to(np.asarray(x), shape).astype(dtype).reshape(-1)
     return value_of([full[i, ...] for i in range(full.size)], shape, dtype)
 
@@ -88,23 +88,23 @@ class Graph:
         self.nodes: list[Node] = []
         #: Whether derivatives are taken of the operations, so that some of them have to stay.
         self.differentiable = differentiable or plain
-        #: Whether what has derivatives of its own stays, and what is there for the compiler
-        #: (:func:`jfric.numerics.loops.once`).
+        #: Whether functions with derivatives of their own and barriers for the compiler
+        #: (:func:`jfric.numerics.loops.once`) stay.
         self.plain = plain
         self._made: dict = {}
 
     def append(self, op, args, params, shape, dtype) -> Node:
-        """A new node."""
+        """New node at the end of the program."""
         node = Node(op, tuple(args), params, shape, dtype, len(self.nodes))
         self.nodes.append(node)
         return node
 
     def input(self, shape, dtype) -> Node:
-        """A node that is given from outside."""
+        """New node whose value is an input."""
         return self.append("input", (), {}, shape, dtype)
 
     def scalar(self, prim: Primitive, args: Sequence[Entry], params, dtype) -> Entry:
-        """A primitive on scalars: known, simplified, made before, or new."""
+        """Entry for a primitive on scalars: known, simplified, made before, or new."""
         if all(is_constant(a) for a in args):
             return np.asarray(_evaluate(prim, args, params)).astype(dtype)
         rule = SIMPLER.get(prim.name)
@@ -120,7 +120,7 @@ class Graph:
         return node
 
     def whole(self, x: Value) -> Entry:
-        """The array in one piece, for operations that need it."""
+        """Array as a single entry, for operations that need it."""
         if x.buffer is not None:
             return x.buffer
         entries = x.entries
@@ -134,7 +134,7 @@ class Graph:
         return node
 
     def apart(self, node: Node, shape, dtype) -> Value:
-        """An array in one piece taken apart."""
+        """Array with one entry for each element of a single node."""
         count = math.prod(shape)
         entries = [self.append("element", (node,), {"index": i}, (), dtype) for i in range(count)]
         return value_of(entries, shape, dtype)
@@ -155,7 +155,7 @@ def _frozen(params):
 
 def _evaluate(prim: Primitive, args, params):
     function = KNOWN.get(prim.name)
-    # A quotient of integers is another one in NumPy.
+    # NumPy's quotient of integers differs.
     if function is not None and (prim.name != "div" or args[0].dtype.kind == "f"):
         with np.errstate(all="ignore"):
             return function(params, *args)
@@ -286,7 +286,7 @@ def _stopped(g: Graph, args, params):
     return None if g.differentiable else args[0]
 
 
-#: What primitives become where some of their arguments are known. A product with a known zero is
+#: Simplification of primitives some of whose arguments are known. A product with a known zero is
 #: zero, whatever the other factor is.
 SIMPLER: dict[str, Callable] = {
     "add": _add,

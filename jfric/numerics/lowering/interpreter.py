@@ -1,7 +1,7 @@
-"""Taking a jaxpr apart into scalars: element by element, sums, and control flow.
+"""Decomposition of a jaxpr into scalars: element by element, sums, and control flow.
 
 Movements of elements (slices, reshapes, transposes, ...) cost nothing: they are done while the
-program is rewritten. What has no rule stays an operation on whole arrays.
+program is rewritten. Primitives without a rule stay operations on whole arrays.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ ELEMENTWISE = {
     "cbrt", "lt_to", "le_to", "eq_to",
 }  # fmt: skip
 
-#: Functions that are called, not computed.
+#: Primitives that call a function.
 CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "checkpoint"}
 CUSTOM = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
 
-#: Arrays with an axis of this length stay in one piece where nothing is taken apart for kernels:
-#: one operation of the compiler instead of as many.
+#: Arrays with an axis of this length stay whole where no kernels are made: one operation for the
+#: compiler instead of as many as elements.
 LONG = 12
-#: Loops with a known number of rounds, up to this one, are written out.
+#: Loops with a known number of rounds, up to this number, are unrolled.
 WRITTEN_OUT = 64
 #: Branches of up to this many operations are both computed, and one is chosen.
 BOTH = 400
 
 
 class Branch:
-    """A part of the program with inputs and outputs of its own."""
+    """Part of the program with inputs and outputs of its own."""
 
     def __init__(self, graph: Graph, inputs: list[Node], outputs: list[Entry]):
         self.graph, self.inputs, self.outputs = graph, inputs, outputs
@@ -70,7 +70,7 @@ def interpret(g: Graph, jaxpr: Jaxpr, constants, arguments: Sequence[Value]) -> 
 
 
 def _needed(jaxpr: Jaxpr) -> list:
-    """Equations that outputs depend on."""
+    """Equations on which the outputs depend."""
     used = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
     kept = []
     for eqn in reversed(jaxpr.eqns):
@@ -103,19 +103,19 @@ def _call(g: Graph, inner, args):
 
 
 def _elementwise(g: Graph, prim, params, args: list[Value], out) -> Value:
-    # Scalars and axes of length 1 stand for all elements.
+    # Scalars and axes of length 1 are broadcast to all elements.
     parts = [np.broadcast_to(a.parts, out.shape).reshape(-1) for a in args]
     found = [g.scalar(prim, entries, params, out.dtype) for entries in zip(*parts, strict=True)]
     return value_of(found, out.shape, out.dtype)
 
 
 def stays_whole(g: Graph, shape) -> bool:
-    """Whether an array of this shape is not taken apart."""
+    """Whether an array of this shape is not decomposed."""
     return g.plain and max(shape, default=0) >= LONG
 
 
 def _as_it_is(g: Graph, eqn, args: list[Value]) -> list[Value]:
-    """The equation on whole arrays; results as long as a buffer stay in one piece."""
+    """Results of the equation on whole arrays; those of a buffer's shape stay whole."""
     outs = [v.aval for v in eqn.outvars]
     entries = [g.whole(a) for a in args]
     buffers = {a.shape for a in args if a.buffer is not None}
@@ -142,12 +142,12 @@ def _flat(args: list[Value]) -> list[Entry]:
 
 
 def _unknown(args: list[Value]) -> list[Entry]:
-    """Entries that are inputs where constants are kept."""
+    """Entries that become inputs if constants are kept."""
     return [e for e in _flat(args) if not is_constant(e) or e.shape]
 
 
 def _templates(g: Graph, args: list[Value], fixed: int):
-    """A new graph with an input for each entry of ``args``, but for constants in the first
+    """A new graph with an input for each entry of ``args``, except for constants in the first
     ``fixed`` of them."""
     inner, inputs, values = Graph(differentiable=g.differentiable, plain=g.plain), [], []
     for k, a in enumerate(args):
@@ -169,7 +169,7 @@ def _templates(g: Graph, args: list[Value], fixed: int):
 
 
 def _like(g: Graph, found: list[Value], forms: list[Value]) -> list[Value]:
-    """The values ``found``, each in one piece or taken apart, as ``forms`` are."""
+    """The values ``found``, each whole or decomposed as in ``forms``."""
     result = []
     for f, form in zip(found, forms, strict=True):
         if (f.parts is None) == (form.parts is None):
@@ -212,14 +212,14 @@ def _cond(g: Graph, eqn, args):
         inner, inputs, values = _templates(g, operands, len(operands))
         found = interpret(inner, branch.jaxpr, branch.consts, values)
         results.append((inner, inputs, found))
-    # A branch that only hands its values on is there for the compiler.
+    # A branch that only passes its values on is a barrier for the compiler.
     barrier = g.plain and not branches[1].jaxpr.eqns and len(operands) > 1
     nodes = [n for inner, _, _ in results for n in inner.nodes]
     plain = all(n.op == "input" or not isinstance(n.op, str) for n in nodes) and not barrier
     if plain and len(nodes) <= BOTH and len(branches) == 2:
         return _both(g, eqn, index, operands)
     forms = results[0][2]
-    # A value in one piece in any branch is so in all.
+    # A value that is whole in any branch is whole in all.
     for _, _, found in results[1:]:
         forms = [b if b.parts is None else a for a, b in zip(forms, found, strict=True)]
     flat = [_flat(_like(inner, found, forms)) for inner, _, found in results]
@@ -241,7 +241,7 @@ def _cond(g: Graph, eqn, args):
 
 
 def _common(entries: list[Entry]) -> Entry | None:
-    """The constant that all entries are."""
+    """The constant that all entries equal; None if there is none."""
     known = [e for e in entries if is_constant(e)]
     if len(known) < len(entries) or known[0].shape:
         return None
@@ -249,7 +249,7 @@ def _common(entries: list[Entry]) -> Entry | None:
 
 
 def _both(g: Graph, eqn, index: Entry, operands: list[Value]):
-    """Both branches, and a choice."""
+    """Results of both branches, with a choice between them."""
     no, yes = (_call(g, b, operands) for b in eqn.params["branches"])
     params = {"new_dtype": np.dtype(bool), "weak_type": False, "sharding": None}
     which = g.scalar(jax.lax.convert_element_type_p, [index], params, bool)
@@ -274,7 +274,7 @@ def _while(g: Graph, eqn, args):
 
 
 def _scan_sizes(params) -> tuple[int, int]:
-    """How many inputs of a loop are the same in all rounds, and how many are carried."""
+    """Number of inputs of a loop that are the same in all rounds, and number of carried ones."""
     if "num_consts" in params:
         return params["num_consts"], params["num_carry"]
     same, carried, _ = params["ft_in"].unpack()  # from jax 0.12 on
@@ -282,7 +282,7 @@ def _scan_sizes(params) -> tuple[int, int]:
 
 
 def _scan(g: Graph, eqn, args):
-    """Written out."""
+    """Results of an unrolled loop; None where it stays a loop."""
     p = eqn.params
     nb, nc = _scan_sizes(p)
     given, carry, along = args[:nb], args[nb : nb + nc], args[nb + nc :]
@@ -318,7 +318,7 @@ def _loop(g: Graph, tested, given, carry, body, condition):
 
 
 def _platform(g: Graph, eqn, args):
-    """The general form: kernels need none that is made for one platform."""
+    """Index of the general form: kernels need no form for a particular platform."""
     choices = eqn.params["platforms"]
     if g.plain and any(c and "cpu" in c for c in choices):
         return None

@@ -1,7 +1,7 @@
-"""Gathers and scatters at known places, done on numbers of elements.
+"""Gathers and scatters at known places, done on the numbers of elements.
 
-In NumPy: JAX would compile a program for each shape. The meaning of the dimension numbers is XLA's
-(https://openxla.org/xla/operation_semantics, Gather and Scatter).
+NumPy is used, as JAX would compile a program for each shape. The meaning of the dimension numbers
+is XLA's (https://openxla.org/xla/operation_semantics, Gather and Scatter).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def gathered(numbers: np.ndarray, index: np.ndarray, shape: Sequence[int], p) ->
 
 
 def scattered(operand: np.ndarray, index: np.ndarray, update: np.ndarray, p) -> np.ndarray:
-    """The operand with updates at known places, the last of each. ``p``: of ``scatter``."""
+    """Operand with updates at known places, the last of each. ``p``: parameters of ``scatter``."""
     d = p["dimension_numbers"]
     added = (*d.inserted_window_dims, *d.operand_batching_dims)
     along = [i for i in range(update.ndim) if i not in d.update_window_dims]
@@ -49,7 +49,7 @@ def scattered(operand: np.ndarray, index: np.ndarray, update: np.ndarray, p) -> 
 
 
 def _across(rank: int, along: Sequence[int], at: Sequence[int]) -> tuple:
-    """The place ``at`` along some axes, everything along the others."""
+    """Index of the place ``at`` along some axes and of everything along the others."""
     place: list = [slice(None)] * rank
     for axis, i in zip(along, at, strict=True):
         place[axis] = i
@@ -57,7 +57,7 @@ def _across(rank: int, along: Sequence[int], at: Sequence[int]) -> tuple:
 
 
 def _window(start: np.ndarray, shape, sizes, mode) -> tuple[slice, ...] | None:
-    """A window of these sizes, inside; None where it would be dropped."""
+    """Window of these sizes, moved inside; None where it would be dropped."""
     room = np.subtract(shape, sizes)
     inside = np.clip(start, 0, room)
     if mode not in (_CLIP, _INSIDE) and np.any(inside != start):

@@ -1,4 +1,4 @@
-"""A function of small arrays as a program of scalars."""
+"""Functions of small arrays as programs of scalars."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from jfric.numerics.lowering.interpreter import Branch, interpret, stays_whole
 from jfric.numerics.lowering.structure import Constants, Known
 from jfric.numerics.tracing import KERNELS, collecting_later, tracing_for
 
-#: Rates of one trajectory that one program takes: as many as keep it below so many operations, of
-#: which a rate adds this part of those of the values. Beyond, compilation takes a minute.
+#: Limits on the rates of one trajectory in one program: their number, the number of operations of
+#: the program, and the operations of a rate relative to those of the values. Larger programs take a
+#: minute to compile.
 MAX_RATES, MAX_OPERATIONS, RATE = 4, 30_000, 0.4
 
 
 class Lowered:
-    """``state, buffers = function(given, state, buffers)``, one round of a loop, in scalars.
+    """One round of a loop in scalars: ``state, buffers = function(given, state, buffers)``.
 
-    What is ``given`` and the state are taken apart by :meth:`split`; buffers (outputs, event logs)
-    stay arrays. ``known``: entries of ``given`` that are constants, see
-    :func:`jfric.numerics.lowering.constants_of`. Forward derivatives of any order are lowered, too:
-    those of the same function; what has no derivative by structure stays a known zero. Without
+    ``given`` and the state are decomposed by :meth:`split`; buffers (outputs, event logs) stay
+    arrays. ``known``: entries of ``given`` that are constants, see
+    :func:`jfric.numerics.lowering.constants_of`. Forward derivatives of any order are lowered, too,
+    from the same function; derivatives that vanish by structure stay known zeros. Without
     ``kernels`` the scalars are JAX's own operations, and so are their derivatives. ``traced``: the
-    program, where it is known; what a closure uses are then its constants.
+    program, where it is known; arrays that a closure uses are then its constants.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Lowered:
         traced: Jaxpr | None = None,
     ):
         self.function, self.known, self.kernels = function, known, kernels
-        #: Entries of what a closure uses from around it.
+        #: Entries of the arrays that a closure uses.
         self.given: list = []
         self.examples = jax.tree.map(
             lambda x: jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)),
@@ -78,7 +79,7 @@ class Lowered:
                 inputs += nodes
                 entries = [n if h is None else h for n, h in zip(nodes, hints, strict=True)]
                 arguments.append(value_of(entries, x.shape, x.dtype))
-        # What a closure uses comes first.
+        # Arrays that a closure uses come first.
         own = len(program.constvars) - len(fixed)
         found = interpret(g, program, [*arguments[:own], *fixed], arguments[own:])
         self.n_state = len(jax.tree.leaves(state))
@@ -102,7 +103,7 @@ class Lowered:
         cls, function: Callable, state, buffers, constants: Constants, *, kernels: bool = True
     ) -> Lowered:
         """Lowered program of ``function(state, buffers)``; :attr:`given` holds the arrays that the
-        function uses from around it, taken apart or whole."""
+        function uses from around it, decomposed or whole."""
         with tracing_for(KERNELS if kernels else tracing_for.value):
             closed = jax.make_jaxpr(function)(state, buffers)
         structure = jax.tree.structure((state, buffers))
@@ -125,7 +126,7 @@ class Lowered:
         return len(self.branch.graph.nodes) - len(self.branch.inputs)
 
     def split(self, tree) -> list:
-        """The entries of a tree of arrays."""
+        """Entries of a tree of arrays."""
         return [
             x[tuple(int(i) for i in place)]
             for x in map(jnp.asarray, jax.tree.leaves(tree))
@@ -133,7 +134,7 @@ class Lowered:
         ]
 
     def join(self, entries: Sequence):
-        """The state of these entries."""
+        """State made of these entries."""
         leaves, start = [], 0
         for x in jax.tree.leaves(self.examples[1]):
             size = math.prod(x.shape)
@@ -144,12 +145,12 @@ class Lowered:
         return jax.tree.unflatten(jax.tree.structure(self.examples[1]), leaves)
 
     def __call__(self, given: Sequence, entries: Sequence, buffers):
-        """One round: entries of the state and buffers from those before."""
+        """Entries of the state, and buffers, after one round."""
         found = self._round(*given, *entries, *jax.tree.leaves(buffers))
         return self._with_buffers(found, buffers)
 
     def repeat(self, goes_on: Callable, tested: Sequence, given: Sequence, entries, buffers):
-        """Rounds as long as ``goes_on(tested, state)``: entries of the state and buffers then.
+        """Entries of the state, and buffers, after rounds as long as ``goes_on(tested, state)``.
 
         ``tested``: arrays that only this test uses.
         """
@@ -183,7 +184,7 @@ class Lowered:
 
     @collecting_later()
     def _with_derivatives(self, goes_on: Callable, primals, tangents):
-        """The loop and its derivatives, as one lowered loop with a larger state."""
+        """Results and derivatives of the loop, by one lowered loop with a larger state."""
         (tested, flat), (_, changes) = primals, tangents
         n_given, n_tested = len(flat) - len(self.kinds), len(tested)
         zero = tuple(isinstance(t, SymbolicZero) for t in changes[:n_given])
@@ -222,7 +223,7 @@ class Lowered:
 
     def _leaves(self) -> Iterator[list[tuple[range, bool]]]:
         """Places of each leaf's entries among all (a buffer is one entry), and whether the leaf is
-        real: a list for what is given, one for the state and one for the buffers."""
+        real: a list for ``given``, one for the state and one for the buffers."""
         start = 0
         for tree, whole in zip(self.examples, (False, False, True), strict=True):
             leaves = []
@@ -233,7 +234,7 @@ class Lowered:
             yield leaves
 
     def _beside(self, flat: Sequence, rates: dict[int, Array]) -> list:
-        """Arguments of the lowered derivative: those of this program, with rates of each."""
+        """Arguments of the lowered derivative: those of this program, followed by their rates."""
         given, state, buffers = self._leaves()
         arguments = []
         for leaves in (given, state):
@@ -259,8 +260,8 @@ class Lowered:
         return [*values, *rest[: len(buffers)]], [*rates, *rest[len(buffers) :]]
 
     def _lowered_derivative(self, zero: Sequence[bool], count: int) -> Lowered:
-        """The round of ``(given, rates), (state, rates), (buffers, rates)``, with ``count`` rates
-        along the first axis of each."""
+        """Lowered round of ``(given, rates), (state, rates), (buffers, rates)``, with ``count``
+        rates along the first axis of each."""
 
         def rates_of(tree):
             return jax.tree.map(
@@ -301,7 +302,7 @@ def _is_real(dtype) -> bool:
 
 
 def _filled(values, rates):
-    """Rates of all leaves: those of numbers that are not real have none."""
+    """Rates of all leaves; numbers that are not real have none."""
     leaves, structure = jax.tree.flatten(values)
     moving = iter(jax.tree.leaves(rates))
     return jax.tree.unflatten(

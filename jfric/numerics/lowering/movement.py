@@ -11,12 +11,12 @@ import numpy as np
 from jfric.numerics.lowering import known_places
 from jfric.numerics.lowering.graph import Graph, Value, is_constant, literal, objects, value_of
 
-#: Places along an axis up to which what is at a computed one is found by choosing among all.
+#: Length of an axis up to which an element at a computed place is selected among all.
 LOOKED_UP = 16
 
 
 def _numbered(args: list[Value]) -> list[np.ndarray]:
-    """The elements of all arrays, numbered one after the other."""
+    """Numbers of the elements of all arrays, one array after the other."""
     starts = np.cumsum([0] + [math.prod(a.shape) for a in args])
     return [
         np.arange(start, start + math.prod(a.shape)).reshape(a.shape)
@@ -30,7 +30,7 @@ def _taken(args: list[Value], where: np.ndarray, out) -> Value:
 
 
 def _mover(function: Callable) -> Callable:
-    """The rule of a primitive: ``function(params, *numbers)`` gives those of the result."""
+    """Rule of a primitive whose ``function(params, *numbers)`` gives the numbers of the result."""
 
     def rule(g: Graph, eqn, args):
         result = function(eqn.params, *_numbered(args))
@@ -65,7 +65,7 @@ def _iota(g: Graph, eqn, args):
 
 
 def _index(x: Value) -> np.ndarray | None:
-    """An array of indices, if it is known."""
+    """Array of indices, if it is known."""
     known = [int(e) for e in x.entries if is_constant(e)]
     if len(known) < len(x.entries):
         return None
@@ -104,7 +104,7 @@ def _looked_up(g: Graph, eqn, args):
     here, *others = (
         flat[_gathered(eqn, operand, np.full(index.shape, k, index.dtype))] for k in range(room + 1)
     )
-    # Axes of the result along which there are places, one behind the other.
+    # Axes of the result along which there are places.
     along = [d for d in range(len(out.shape)) if d not in numbers.offset_dims]
     found = []
     for at in np.ndindex(out.shape):
@@ -179,7 +179,7 @@ def _dynamic_update_slice(g: Graph, eqn, args):
 
 
 def scattered(eqn, args) -> np.ndarray | None:
-    """Numbers of what ends up where in a scatter with known indices: elements of the operand,
+    """Numbers of the elements that a scatter with known indices puts at each place: of the operand,
     then of the updates."""
     index = _index(args[1])
     if index is None:
@@ -209,7 +209,7 @@ def _pad(g: Graph, eqn, args):
 
 
 def _sort(g: Graph, eqn, args):
-    """Sorting of known numbers alone."""
+    """Sorted array, if all numbers are known."""
     if len(args) != 1 or not all(is_constant(e) for e in args[0].entries):
         return None
     x = objects([e[()] for e in args[0].entries], args[0].shape).astype(args[0].dtype)

@@ -1,6 +1,6 @@
-"""A function of small arrays as operations on scalars, for the body of a scan over many steps.
+"""Functions of small arrays as operations on scalars, for the body of a scan over many steps.
 
-No kernels are made: XLA makes a piece of machine code of a loop whose carry is one short vector.
+No kernels are made: XLA compiles a loop whose carry is one short vector to a piece of machine code.
 The operations are JAX's own, and so are their derivatives of both kinds and their batches.
 """
 
@@ -21,11 +21,11 @@ from jfric.numerics.lowering.interpreter import interpret
 
 
 class Scalars:
-    """``function(given, *arguments)`` in scalars, for the same ``given`` again and again.
+    """``function(given, *arguments)`` in scalars, called repeatedly with the same ``given``.
 
-    What depends on ``given`` alone is computed once, by :meth:`prepare`, and handed over as one
-    vector of numbers; :meth:`part` then gives some of the results. All are trees of arrays,
-    ``given`` and ``arguments`` here no more than examples of their shapes and types.
+    Numbers that depend on ``given`` only are computed once, by :meth:`prepare`, and passed on as
+    one vector; :meth:`part` then gives some of the results. All are trees of arrays. ``given`` and
+    ``arguments`` here are only examples of shapes and types.
     """
 
     def __init__(self, function: Callable, given: Any, *arguments: Any):
@@ -52,7 +52,7 @@ class Scalars:
         self._kept = self._frontier([n.number for x in self._inputs[: self._sizes[0]] for n in x])
 
     def _frontier(self, given: Sequence[int]) -> list[Node]:
-        """Scalars that depend on ``given`` alone and that anything else needs."""
+        """Scalars that depend on ``given`` only and that other nodes need."""
         fixed = set(given)
         for n in self.graph.nodes:
             parts = [a.number for a in n.args if isinstance(a, Node)]
@@ -82,14 +82,14 @@ class Scalars:
         }
 
     def prepare(self, given: Any) -> Float[Array, " k"]:
-        """Numbers that depend on ``given`` alone and that the results need, as one vector."""
+        """Vector of the numbers that depend on ``given`` only and that the results need."""
         found = self._entered(0, jax.tree.leaves(given), reached(self._kept))
         compute(self.graph, self._kept, found)
         numbers = [jnp.asarray(found[n.number], self._dtype) for n in self._kept]
         return jnp.stack(numbers) if numbers else jnp.zeros((0,), self._dtype)
 
     def part(self, chosen: Callable) -> Part:
-        """The function without those of its results that ``chosen(results)`` leaves out."""
+        """The function restricted to those of its results in ``chosen(results)``."""
         numbers = list(range(len(self._outputs)))
         tree = chosen(jax.tree.unflatten(self._structure, numbers))
         picked, structure = jax.tree.flatten(tree)
@@ -104,13 +104,13 @@ class Part:
         self._entries: list[Entry] = [e for entries, _, _ in outputs for e in entries]
 
     def uses(self, number: int) -> bool:
-        """Whether a result depends on argument ``number``, counted from one behind ``given``."""
+        """Whether a result depends on argument ``number``, counted from one after ``given``."""
         first = sum(self.whole._sizes[:number])
         nodes = self.whole._inputs[first : first + self.whole._sizes[number]]
         return not reached(self._entries).isdisjoint(n.number for x in nodes for n in x)
 
     def __call__(self, numbers: Float[Array, " k"], *arguments: Any) -> Any:
-        """The results, for ``numbers`` from :meth:`Scalars.prepare`."""
+        """Chosen results, for ``numbers`` from :meth:`Scalars.prepare`."""
         whole = self.whole
         first, given = whole._sizes[0], jax.tree.leaves(arguments)
         needed = reached(self._entries, until={n.number for n in whole._kept})

@@ -1,4 +1,4 @@
-"""Which entries of arrays are known from the structure of a system, whatever its parameters."""
+"""Entries of arrays that are known from the structure of a system, whatever its parameters."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def _known(e: Entry) -> np.ndarray | None:
 
 
 class Constants:
-    """Known entries of the arrays that a closure uses, found again by the arrays themselves."""
+    """Known entries of the arrays that a closure uses, identified by the arrays themselves."""
 
     def __init__(self, arrays: Sequence, known: Known):
-        # The arrays are kept, or their numbers could become those of others.
+        # The arrays are kept, as otherwise their identities could become those of others.
         self._found = {id(x): (x, k) for x, k in zip(arrays, known, strict=True)}
 
     def of(self, x) -> list[np.ndarray | None]:
-        """Known entries of an array; all of one that is no part of a trace."""
+        """Known entries of an array; all entries of an array that is not traced."""
         if not isinstance(x, Tracer):
             flat = np.asarray(x).reshape(-1)
             return [flat[i, ...] for i in range(flat.size)]

@@ -25,7 +25,7 @@ PAIRS = {
 
 @functools.cache
 def parameters(function: Callable) -> dict:
-    """Parameters of the primitive behind a function of two numbers, as JAX itself binds it."""
+    """Parameters of the primitive of a function of two numbers, as JAX itself binds it."""
     (eqn,) = jax.make_jaxpr(function)(1.0, 1.0).eqns
     return eqn.params
 
@@ -49,7 +49,7 @@ def _reduce(g: Graph, eqn, args):
 
 
 def _argument(g: Graph, eqn, args):
-    """``argmax`` and ``argmin``: the first of the largest or smallest."""
+    """Place of the first largest or smallest element, for ``argmax`` and ``argmin``."""
     (x,), out = args, eqn.outvars[0].aval
     (axis,) = eqn.params["axes"]
     rows = np.moveaxis(x.parts, axis, 0).reshape((x.shape[axis], -1))
@@ -68,7 +68,7 @@ def _argument(g: Graph, eqn, args):
         for i, e in enumerate(column[1:], 1):
             wins = g.scalar(better, [e, best], {}, bool)
             if dtype.kind == "f":
-                # A NaN comes first, whatever it is compared with.
+                # A NaN comes first, whatever its partner in a comparison.
                 nan = g.scalar(jax.lax.ne_p, [e, e], {}, bool)
                 own = g.scalar(jax.lax.eq_p, [best, best], {}, bool)
                 nan = g.scalar(jax.lax.and_p, [nan, own], {}, bool)
@@ -104,7 +104,7 @@ def _dot(g: Graph, eqn, args):
 
 
 def _added(g: Graph, eqn, args):
-    """``scatter-add`` of the kind ``x.at[constant].add(y)``."""
+    """Result of a ``scatter-add`` of the kind ``x.at[constant].add(y)``; None for other kinds."""
     where = scattered(eqn, args)
     if where is None:
         return None

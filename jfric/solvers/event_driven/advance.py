@@ -1,4 +1,4 @@
-"""How far a pass advances: to the end of its step, or to the earliest event on it."""
+"""Advance of a pass: to the end of its step, or to the earliest event on the step."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from jfric.solvers.records import Records, slots_per_pass
 
 
 class Advance(NamedTuple):
-    """Where a step ends: at its end or at the earliest event."""
+    """End of the motion on a step: the end of the step or the earliest event."""
 
     t: Float[Array, ""]
     t_rest: Float[Array, ""]
     #: End of the motion as a fraction of the step.
     s: Float[Array, ""]
-    #: Everything there (the reactions of the mode that ends).
+    #: Motion and reactions at the end (reactions of the mode that ends).
     values: Values
     q: Float[Array, " n"]
     v: Float[Array, " n"]
@@ -41,7 +41,7 @@ class Advance(NamedTuple):
     accepted: Bool[Array, ""]
     h_max: Float[Array, ""]
     fired: Bool[Array, " g"]
-    #: Values of the guards there, as in ``Found``.
+    #: Values of the guards at the end, as in ``Found``.
     guards: Float[Array, " g"]
     grazing: Bool[Array, ""]
     #: Guard whose zero the next step lands on.
@@ -51,14 +51,14 @@ class Advance(NamedTuple):
 def held_exactly(prepared: Prepared, state: State, values: Values, signs: Signs) -> Values:
     """Motion without rounding error of bodies that contacts hold together.
 
-    Two bodies that stick to each other get the same velocity. A body whose contact to the ground
-    carries its limit, but does not move because another contact sticks (redundant contacts),
+    Two bodies that stick to each other get the same velocity. A body rests if its contact to the
+    ground carries its limit but does not move because another contact sticks (redundant contacts).
     rests.
     """
     mechanics = prepared.mechanics
     q, v, a = values.q, values.v, values.a
     column = jnp.arange(mechanics.n)
-    # What slides in a plane has no guard of its velocity.
+    # Sliding in a plane has no guard of its velocity.
     along_lines = ~(prepared.frictionless | jnp.asarray(mechanics.in_plane, bool))
     null = rules.slides(state.mode) & signs.null[: prepared.nt] & along_lines
     own = np.zeros((mechanics.n, prepared.nt), bool)
@@ -85,7 +85,8 @@ def held_exactly(prepared: Prepared, state: State, values: Values, signs: Signs)
 
 
 def step_length(prepared: Prepared, state: State, records: Records, ts, target, natural):
-    """Instant that the step may reach, and its length; only the choice of length is frozen."""
+    """Instant that the step may reach, and its length; derivatives do not pass through the choice
+    of the length."""
     breaks = prepared.breakpoints
     t_end = target
     if breaks.shape[0]:
@@ -99,7 +100,7 @@ def step_length(prepared: Prepared, state: State, records: Records, ts, target, 
         t_end = jnp.where(limit > state.t, jnp.minimum(t_end, limit), t_end)
     free = jax.lax.stop_gradient(jnp.minimum(natural, state.h_max))
     remaining = (t_end - state.t) - state.t_rest
-    # A step that lands on an event must not be drawn beyond it to the end.
+    # A step that lands on an event must not be stretched beyond the event to the end.
     reaches = remaining <= jnp.where(state.landing.any(), 1.0, 1.01) * free
     h = jnp.where(reaches, remaining, free)
     t, rest = later(state.t, state.t_rest, h)
@@ -117,7 +118,7 @@ def advance(
 ) -> Advance:
     """Move to the earliest event on a step, or to its end.
 
-    ``found``: what the flow says of events; ``end``: the end of the step.
+    ``found``: the events that the flow has found; ``end``: the end of the step.
     """
     s = found.s
     arrives = ~found.event & (s >= 1.0)
@@ -148,8 +149,8 @@ def advance(
 
 
 def on_breakpoint(prepared: Prepared, state: State, ahead: Advance) -> Advance:
-    """An event that rounding keeps apart from the breakpoint ahead is at it: nothing could be
-    resolved on the step between them."""
+    """Move an event that only rounding separates from the breakpoint ahead onto this breakpoint:
+    nothing could be resolved on the step between them."""
     breaks = prepared.breakpoints
     if not breaks.shape[0]:
         return ahead
@@ -164,8 +165,8 @@ def on_breakpoint(prepared: Prepared, state: State, ahead: Advance) -> Advance:
 
 
 def cancelled(prepared: Prepared, state: State, unbalanced, natural):
-    """Velocities (n,) whose rounding errors, counted as zero, are those of forces that cancel: a
-    body that others hold has a velocity of rounding errors alone."""
+    """Velocities (n,) whose rounding error, counted as zero, is that of forces that cancel: the
+    velocity of a body that others hold consists of rounding errors alone."""
     c = constants(unbalanced.dtype)
     share = jnp.finfo(unbalanced.dtype).eps / c.zero
     return share * jnp.minimum(natural, prepared.end - state.start) * unbalanced
@@ -174,7 +175,7 @@ def cancelled(prepared: Prepared, state: State, unbalanced, natural):
 def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Advance) -> Advance:
     """Reach an event by real steps: first shorten the step to it, then correct by Newton steps.
 
-    What the last correction leaves is of third order in a length below ``CLOSE`` of the step; it
+    The last correction leaves an error of third order in a length below ``CLOSE`` of the step. It
     carries the derivatives of the event time by the implicit function theorem.
     """
     landing = state.landing.any()
@@ -197,7 +198,7 @@ def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Ad
     n = prepared.mechanics.n
     jerk = matvec(step.table[:, n : 2 * n].T, k * (k - 1.0)) / (step.h * step.h)
     q, v = shortly_after(q, v, a, jerk, missing)
-    # The first look at an event only shortens the step.
+    # The first detection of an event only shortens the step.
     found = ~landing & advance.accepted & advance.fired.any()
     passed = (advance.t - state.t) + (advance.t_rest - state.t_rest)
     approach = jnp.where(landing, step.h + missing, passed)

@@ -43,43 +43,43 @@ from jfric.solvers.event_driven.transitions import (
 
 
 class Start(NamedTuple):
-    """Start of a pass: the system where it stands, in the mode that is tried."""
+    """Start of a pass: the system at its present position, in the mode that is tried."""
 
-    #: Wherever it stands; in the regions of its polygons; there and at this instant.
+    #: System anywhere; in the regions of its polygons; there and at this instant.
     anywhere: Prepared
     assembled: Prepared
     prepared: Prepared
     common: InMode
     given: Given
-    #: As it came, and with positions and velocities put on what the mode holds.
+    #: State as it came, and with positions and velocities projected on the constraints of the mode.
     unprojected: State
     state: State
     #: ``prepared``, equations of the mode and ``state`` without derivatives: decisions have none,
-    #: and the compiler would carry the tangents of what they are made from along.
+    #: and the compiler would carry the tangents of their inputs along.
     still: tuple[Prepared, ModeEquations, State]
 
 
 class Choice(NamedTuple):
-    """Modes that a pass tries next, or that it moves in the mode that it has."""
+    """Decision of a pass: the modes that it tries next, or to move in the present mode."""
 
     signs: Signs
     transition: Transition
     #: Whether no guard is violated.
     settled: Bool[Array, ""]
-    #: Regions of polygons that follow, None without polygons.
+    #: Regions of polygons that follow; None without polygons.
     regions: Move | None
-    #: Contacts and elements that change; whether the accelerations decide instead.
+    #: Contacts and elements that change; whether the accelerations propose modes instead.
     flips: Bool[Array, " c"]
     restart: Bool[Array, ""]
     pivoting: Pivoting
     released: Bool[Array, " r"]
     sharing: Sharing | None
-    #: Whether nothing changes but how contacts share a load.
+    #: Whether only the way in which contacts share a load changes.
     rearranged: Bool[Array, ""]
 
     @property
     def in_vain(self) -> Bool[Array, ""]:
-        """Whether as many modes were tried as ever may be."""
+        """Whether the limit on the number of modes tried is exceeded."""
         return ~self.settled & (self.pivoting.flips > flip_limit(self.flips.shape[0]))
 
 
@@ -91,16 +91,16 @@ class Verdict(NamedTuple):
     energy_gained: Float[Array, ""]
 
     def flagged(self, flag: Flag, where) -> Verdict:
-        """With a flag, where it holds."""
+        """Copy with ``flag`` set where ``where`` holds."""
         return self._replace(flags=self.flags | jnp.where(where, int(flag), 0))
 
     def ended(self, status: Status, where) -> Verdict:
-        """With a status, where it holds."""
+        """Copy with ``status`` where ``where`` holds."""
         return self._replace(status=jnp.where(where, int(status), self.status))
 
 
 class Changed(NamedTuple):
-    """The state after the change, see :class:`jfric.solvers.event_driven.state.State`."""
+    """State after a change of modes, see :class:`jfric.solvers.event_driven.state.State`."""
 
     t: Float[Array, ""]
     q: Float[Array, " n"]
@@ -118,8 +118,9 @@ class Changed(NamedTuple):
 
 
 def is_coupled(prepared: Prepared) -> bool:
-    """Whether pivoting may go round: independent friction alone has positive principal minors.
-    Where a disc spins, or unilateral contacts slide in planes, no other proposal is known."""
+    """Whether pivoting may cycle: only the matrices of independent friction elements have positive
+    principal minors. False as well where a disc spins or unilateral contacts slide in planes, as no
+    other proposal of modes exists there."""
     planes = prepared.mechanics.planes
     if any(len(own) > 2 or min(own) >= prepared.nf for own in planes):
         return False
@@ -139,7 +140,7 @@ def choose(start: Start, begun: Step, on: Bool[Array, ""]) -> Choice:
         settled = settled & ~regions.any
     lets_go, released = jnp.asarray(False), state.released
     if prepared.releases:
-        # All are tried at rest, some move all the same: friction of these drops.
+        # All contacts are tried at rest; the friction of those that move nevertheless drops.
         moving = start.common.rests & ~signs.null[:nt]
         lets_go = settled & moving.any()
         settled, released = settled & ~lets_go, released | (moving & lets_go)
@@ -175,7 +176,7 @@ def choose(start: Start, begun: Step, on: Bool[Array, ""]) -> Choice:
 
 
 def changed(start: Start, begun: Step, choice: Choice, on: Bool[Array, ""]) -> Changed:
-    """The state with the modes to try next.
+    """State with the modes to try next.
 
     Positions and velocities stay as they were: a mode that does not last leaves no trace, and a
     start from rest keeps its derivatives with respect to the start velocity.
@@ -234,7 +235,7 @@ def after_impact(
 ) -> tuple[Changed, Verdict]:
     """The state after the impact of contacts that close with an approach velocity, if any does.
 
-    ``until``: what lies behind this time is recorded at once.
+    ``until``: contacts whose impacts accumulate after this time are recorded at once.
     """
     prepared, state, signs = start.prepared, start.state, choice.signs
     nt, nf, touching = prepared.nt, prepared.nf, choice.transition.touching
@@ -280,7 +281,7 @@ def after_impact(
 def _judged_impact(
     hits: Bool[Array, ""], jump: Impact, limits: ImpactLimits, verdict: Verdict
 ) -> Verdict:
-    """Status and flags by what an impact has found, and the energy that it gained."""
+    """Status and flags that follow from an impact, and the energy that it gained."""
     verdict = verdict.flagged(Flag.ZENO, hits & jump.zeno)
     verdict = verdict.flagged(Flag.SIMULTANEOUS, hits & jump.shared)
     verdict = verdict.flagged(Flag.ONE_SIDED, hits & jump.unannounced)

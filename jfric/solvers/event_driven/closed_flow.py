@@ -1,5 +1,5 @@
-"""The closed form: one degree of freedom, at most one friction element, piecewise-linear elements
-and sliders, loads constant between steps."""
+"""Flow in closed form: one degree of freedom, at most one friction element, piecewise-linear
+elements and sliders, loads constant between steps."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.inputs import Given
 from jfric.solvers.event_driven.prepared import Prepared
 
-#: Under constant loads a guard is zero identically if it and two derivatives are: it obeys an
-#: equation of second order.
+#: Under constant loads a guard is zero identically if its value and two derivatives are zero: it
+#: obeys an equation of second order.
 VANISHING = 3
-#: Order of the derivatives of an event.
+#: Order of the derivatives of an event time.
 DERIVATIVES = 3
 
 
@@ -90,18 +90,19 @@ class _Motion(NamedTuple):
 
 
 class ClosedFlow(eqx.Module):
-    """Motion in closed form. The end of sliding is found on it (:mod:`jfric.numerics.oscillator`);
-    limits of friction are linear in time while a contact sticks."""
+    """Motion in closed form. The end of sliding is found on this motion
+    (:mod:`jfric.numerics.oscillator`); limits of friction are linear in time while a contact
+    sticks."""
 
     #: Whether there will be derivatives (in forward mode).
     derivatives: bool = eqx.field(static=True, default=True)
     lands: ClassVar[bool] = False
     lowered: ClassVar[bool] = False
-    #: What sticks is looked at before each pass, as equations cost so little.
+    #: Sticking contacts are examined before each pass, as the equations cost so little.
     looks_first: ClassVar[bool] = True
 
     def zero(self, dtype) -> float:
-        """Part of what a quantity is made of below which it counts as zero."""
+        """Fraction of the sum of its contributions below which a quantity counts as zero."""
         return constants(dtype).zero
 
     def natural_step(self, prepared, equations, state):
@@ -133,10 +134,10 @@ class ClosedFlow(eqx.Module):
         x, start = step.motion.oscillator()
         find = _of_many if prepared.mechanics.piecewise.count else _of_friction
         reached, fired = find(state, step, signs, on)
-        # What is found has no derivatives; those of the motion there give them.
+        # The root that is found has no derivatives; the correction below adds them.
         s = jax.lax.stop_gradient(reached.s)
         if breaks is not None and prepared.nt:
-            # What sticks moves at one speed: its limits are straight lines.
+            # A sticking contact moves at constant speed: its limits are straight lines.
             limits = limits_of_stick(prepared, state, fired.shape[0])
             at_end = jnp.sum(step.leading[:2], axis=0) >= -step.zero[0]
             s = jnp.where(breaks & jnp.any(fired & limits & at_end), h, s)
@@ -172,7 +173,7 @@ class ClosedFlow(eqx.Module):
 
 
 def _search(step: Step, signs, rows, which, wanted) -> Reached:
-    """Where guards with these ``rows`` (..., 3) over ``(u, v, 1)`` are first zero."""
+    """First zeros of guards with these ``rows`` (..., 3) over ``(u, v, 1)``."""
     assert isinstance(step.motion, _Motion)
     x, start = step.motion.oscillator()
     of_u, of_v, constant = jnp.moveaxis(rows, -1, 0)
@@ -184,14 +185,14 @@ def _search(step: Step, signs, rows, which, wanted) -> Reached:
     )
     c = constants(step.h.dtype)
     size = jnp.abs(of_u * start.u) + jnp.abs(of_v * start.v) + jnp.abs(constant)
-    # Where a guard is zero, what moves is as large as what does not.
+    # Where a guard is zero, its varying part is as large as its constant part.
     zero = c.zero * 2.0 * jnp.abs(constant)
     order = signs.order[which]
     return first_zero(x, g, Search(order, wanted, c.order, size, zero, rules.turns_at_zero), step.h)
 
 
 def _of_friction(state, step: Step, signs, on) -> tuple[Reached, Bool[Array, " g"]]:
-    """Friction alone: while it sticks, its limits are linear in time."""
+    """First event of friction alone: while it sticks, its limits are linear in time."""
     del on
     assert step.guard_rows is not None
     h, sticks = step.h, state.mode[0] == Mode.STICK
@@ -204,7 +205,7 @@ def _of_friction(state, step: Step, signs, on) -> tuple[Reached, Bool[Array, " g
 
 
 def _of_many(state, step: Step, signs, on) -> tuple[Reached, Bool[Array, " g"]]:
-    """All guards side by side."""
+    """First event of all guards, evaluated together."""
     del state
     assert step.guard_rows is not None
     moves = jnp.any(step.guard_rows[:, :2] != 0.0, axis=1)
@@ -217,7 +218,7 @@ def _of_many(state, step: Step, signs, on) -> tuple[Reached, Bool[Array, " g"]]:
 
 
 def _falls_to_zero(leading, null):
-    """Part of the step after which a guard of a sticking contact is zero."""
+    """Fraction of the step after which a guard of a sticking contact is zero."""
     value, rate = leading
     falls = (rate < 0) & ~null
     return jnp.where(falls, jnp.maximum(value, 0.0) / jnp.where(falls, -rate, 1.0), jnp.inf)

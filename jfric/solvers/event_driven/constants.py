@@ -16,7 +16,7 @@ class Constants(NamedTuple):
     order: int
     #: Largest step times the spectral scale of the mode; theta^(p+1)/(p+1)! is below rounding.
     theta: float
-    #: Order for steps up to this part of the longest, to the same remainder.
+    #: Order for steps up to this fraction of the longest, with the same remainder.
     short_order: int
     short: float
     #: Degree up to which guards enter the certificate; the rest is bounded.
@@ -34,12 +34,12 @@ _SINGLE = Constants(14, 2.2, 8, 0.2, 12, SINGLE.zero, 2e-6, 4)
 
 #: A step is not halved below this fraction of the natural step to resolve nearby crossings.
 SMALLEST_FRACTION = 1e-7
-#: Part of a contact's inertia below which friction has taken it away where steps become too small.
+#: Fraction of a contact's inertia below which friction has consumed it, if steps are too small.
 VANISHING = 1e-3
 #: Newton steps, each a real step of the flow, to land on an event.
 LANDINGS = 6
-#: Remaining time to an event, relative to the step, below which it is reached without another step:
-#: what is neglected is of third order in it.
+#: Remaining time to an event, relative to the step, below which the event is reached without
+#: another step: the neglected part is of third order in it.
 CLOSE = 1e-6
 
 

@@ -1,4 +1,4 @@
-"""Positions that drift off what joints and contacts hold, where that is curved."""
+"""Correction of positions that drift off curved constraints of joints and contacts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from jfric.system.joints import off_velocity
 
 
 def put_back(prepared: Prepared, state: State, t, q, v):
-    """Position and velocity at ``t`` on a step from ``state`` with joints and closed contacts on
-    gaps of zero, and sticking contacts on the sliding displacement that they had at its start: the
-    nearest ones in the metric of the masses.
+    """Position and velocity at ``t``, on a step from ``state``, corrected to the nearest ones in
+    the metric of the masses that satisfy the constraints: joints, gaps of zero at closed contacts,
+    and at sticking contacts the sliding displacement of the start of the step.
 
-    Contacts on a belt or a moving base, and those whose sliding velocity is no rate of a
-    displacement, have none to go back to; their velocity alone is held, where the next step begins
-    (:func:`jfric.solvers.event_driven.mode_equations.project`).
+    No displacement is restored at contacts on a belt or a moving base, nor where the sliding
+    velocity is not the rate of a displacement; only their velocity is held, where the next step
+    begins (:func:`jfric.solvers.event_driven.mode_equations.project`).
     """
     mechanics = prepared.mechanics
     varying = mechanics.varying
@@ -36,14 +36,14 @@ def put_back(prepared: Prepared, state: State, t, q, v):
     R = reaction_operator(here.D, held, no_coupling(here.D.dtype), independent=independent)
 
     def change(wanted):
-        """The smallest change that displaces what is held by what is wanted."""
+        """The smallest change of position that displaces the held rows by ``wanted``."""
         return matvec(here.MW, matvec(R.motion, jnp.where(held, wanted, 0.0)))
 
     if held.shape[0]:
         nt = prepared.nt
         slid = mechanics.displacements(state.t, state.q)[:nt] - mechanics.displacements(t, q)[:nt]
         q = q + change(jnp.concatenate([slid, -mechanics.gaps(t, q)]))
-    # Positions hardly moved: the operators are good enough for the directions that they have now.
+    # Positions hardly moved: the operators of before suffice for the present directions.
     now = here.near(t, q, v)
     if now.mechanics.tied is not None:
         v = v + off_velocity(now.mechanics.tied, v)
@@ -51,7 +51,7 @@ def put_back(prepared: Prepared, state: State, t, q, v):
 
 
 def _held(prepared: Prepared, state: State) -> Bool[Array, " m"]:
-    """Rows whose displacement contacts hold."""
+    """Rows whose displacement the contacts hold."""
     mechanics = prepared.mechanics
     held = prepared.active_rows(state.mode)
     anchored = [b is None and not mechanics.base_functions for b in mechanics.belts]

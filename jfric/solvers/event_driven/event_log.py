@@ -29,7 +29,7 @@ from jfric.solvers.records import Records, write_events
 
 
 class Logged(NamedTuple):
-    """Modes as recorded, events so far, and how many at this instant that others do not cause."""
+    """Modes as recorded, events so far, and events at this instant that no other one causes."""
 
     modes: Int[Array, " c"]
     total: Int[Array, ""]
@@ -37,9 +37,9 @@ class Logged(NamedTuple):
 
 
 def log_changes(prepared, state: State, records: Records, signs: Signs, waits, on, own=None):
-    """Log what changed since the last settled pass, but for contacts that wait.
+    """Log the changes since the last settled pass, except of contacts that wait.
 
-    ``own`` (e,): events of the user's own that fired, by the side that they come from.
+    ``own`` (e,): user events that fired, by the side from which they come.
     """
     shown = jnp.concatenate(
         [
@@ -79,7 +79,7 @@ def log_changes(prepared, state: State, records: Records, signs: Signs, waits, o
 
 def turned_by_impact(prepared: Prepared, state: State, shown, v_before) -> Bool[Array, " c"]:
     """Contacts that slide before and after an impact, and piecewise-linear elements whose rate is
-    not zero before and after it: what they change, they change because of the impact."""
+    not zero before and after it: the impact causes their changes."""
     nt, d = prepared.nt, prepared.mechanics.piecewise.directions
     if not prepared.nu:
         return jnp.zeros((nt + d.shape[0],), bool)
@@ -100,11 +100,11 @@ def turned_by_impact(prepared: Prepared, state: State, shown, v_before) -> Bool[
 
 
 def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
-    """Flags that the decisions of a pass set."""
+    """Flags that follow from the decisions of a pass."""
     nt, redundant = prepared.nt, equations.redundant
     full = jnp.zeros((nt,), bool)
     if state.sharing is not None and state.sharing.tight is not None:
-        # What carries its limit by construction is at the edge only if one more is.
+        # A contact that carries its limit by construction is at the edge only if another one is.
         tight = jnp.pad(state.sharing.tight, (0, signs.order.shape[0] - 2 * nt))
         order = jnp.where(tight, 0, signs.order)
         signs = signs._replace(order=order, null=signs.null & ~tight)
@@ -121,6 +121,7 @@ def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
         edge = where_any(edge.any() & redundant, alone, edge)
     flags = jnp.where(redundant, int(Flag.REDUNDANT), 0)
     flags = flags | jnp.where(edge.any(), int(Flag.TIE), 0)
-    # Where the function of time breaks, a change before and after it moves an event differently.
+    # Where a function of time has a breakpoint, a change before it moves an event differently than
+    # after it.
     breaks = ahead.fired[: 2 * nt].any() & at_breakpoint(prepared, ahead.t)
     return flags | jnp.where(ahead.grazing | breaks, int(Flag.GRAZING), 0)

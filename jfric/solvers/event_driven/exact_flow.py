@@ -34,21 +34,21 @@ from jfric.solvers.event_driven.linear_system import (
 from jfric.solvers.event_driven.mode_equations import ModeEquations
 from jfric.solvers.event_driven.prepared import Prepared
 
-#: Systems beyond this size do without rows over the whole state, which cost products of matrices.
+#: Larger systems do not use rows over the whole state, which cost products of matrices.
 LARGE = 24
 
 
 class ExactFlow(eqx.Module):
-    """Linear constant-coefficient modes, exact to rounding error."""
+    """Flow of linear modes with constant coefficients, exact to rounding error."""
 
-    #: Events are found on the flow itself; nothing is left to land on.
+    #: Events are found on the flow itself: no landing is needed.
     lands: bool = eqx.field(static=True, default=False)
-    #: For a program that will be lowered: guards one by one.
+    #: For a program that will be lowered: guards are searched one by one.
     lowered: bool = eqx.field(static=True, default=False)
     looks_first: ClassVar[bool] = False
 
     def zero(self, dtype) -> float:
-        """Part of what a quantity is made of below which it counts as zero."""
+        """Fraction of the sum of its contributions below which a quantity counts as zero."""
         return constants(dtype).zero
 
     def natural_step(self, prepared, equations, state):
@@ -75,13 +75,13 @@ def step_of_rows(
 ) -> tuple[Step, LinearSystem]:
     """A step whose guards and reactions are rows over the motion, a series of this ``order``.
 
-    ``leading``: coefficients of guards that decide.
+    ``leading``: number of leading coefficients of guards that decide.
     """
     c = constants(state.q.dtype)
     n = prepared.mechanics.n
     system = linear_system(prepared, equations, g, state, force)
     z = taylor_coefficients(n, system.A, system.z, h, order)
-    # Magnitudes only decide: they are kept out of the derivatives.
+    # Magnitudes only decide: they have no derivatives.
     frozen = jax.lax.stop_gradient((prepared, equations, g, state, force, h))
     bounds = magnitude_system(*frozen[:5])
     sizes = taylor_coefficients(n, bounds.A, bounds.z, frozen[5], leading - 1)
@@ -106,8 +106,8 @@ def step_of_rows(
 
 
 def _step_by_orders(prepared, equations, g: Given, state, h, force) -> Step:
-    """A step without rows: each combination of the motion has its own coefficients; those beyond
-    the leading ones are left for later."""
+    """A step without rows: each combination of the motion has its own coefficients. Those beyond
+    the leading ones are computed later, where they are needed."""
     c = constants(state.q.dtype)
     recurrence = series(equations, g, force, h)
     made = functools.partial(make, prepared, equations, g, state, magnitude=False)
@@ -121,7 +121,7 @@ def _step_by_orders(prepared, equations, g: Given, state, h, force) -> Step:
         rest = recurrence.coefficients(recurrence.after(begun), LEADING, order, made)
         first = begun, leading
         x, found = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), first, rest)
-        # What is left out, and the rounding errors of all that is summed.
+        # The truncated terms, and the rounding errors of all sums.
         left_out = [jnp.abs(jax.lax.stop_gradient(p)) for p in (x.q, x.v, x.w)]
         left_out = [(p[-1] + p[-2] + c.rounding * jnp.sum(p, axis=0))[None] for p in left_out]
         remainder = sizes_of(*frozen, *left_out).guards[0]
@@ -147,7 +147,8 @@ def _step_by_orders(prepared, equations, g: Given, state, h, force) -> Step:
 
 
 def natural_step(prepared: Prepared, equations: ModeEquations) -> Float[Array, ""]:
-    """Largest step [s] at which the Taylor form is exact to rounding; infinite without scale.
+    """Largest step [s] at which the Taylor form is exact to rounding; infinite without a time
+    scale.
 
     The spectral scale is bounded by the companion matrix of the norms of ``P K`` and ``P C`` in
     coordinates scaled by the square roots of the inertias.
@@ -162,8 +163,8 @@ def natural_step(prepared: Prepared, equations: ModeEquations) -> Float[Array, "
 
 
 def _scales(prepared: Prepared, C: Float[Array, "n n"]) -> Float[Array, " n"]:
-    """Square roots of inertias; states have none, their scales make what they do to the motion and
-    what it does to them equal, in whatever units."""
+    """Square roots of inertias. States of elements have no inertia: their scales make their effect
+    on the motion and the effect of the motion on them equal, in whatever units."""
     d, nd = prepared.inertia_scale, prepared.mechanics.n_dofs
     if not prepared.mechanics.n_states:
         return d
@@ -184,8 +185,8 @@ def _norm(d, A):
 def taylor_coefficients(
     n: int, A: Float[Array, "z z"], z: Float[Array, " z"], h: Float[Array, ""], order: int
 ) -> Float[Array, "p z"]:
-    """``(h A)^k z / k!`` for ``k = 0 .. order`` and ``z = (q, v, w)``, where ``q' = v`` and ``w``
-    moves alone.
+    """``(h A)^k z / k!`` for ``k = 0 .. order`` and ``z = (q, v, w)``, where ``q' = v`` and ``w'``
+    depends on ``w`` alone.
 
     A loop: as much code as one product, and less work than by squares of ``A``. The lowering
     writes it out, with the zeros of the system's structure.
@@ -194,7 +195,7 @@ def taylor_coefficients(
 
     def following(z, factor):
         moved = [z[n : 2 * n], matvec(rates, z), matvec(basis, z[2 * n :])]
-        # What is kept is what came in: the compiler would compute what goes out twice.
+        # The loop stores its input: the compiler would compute a stored output twice.
         return factor * h * jnp.concatenate(moved), z
 
     factors = np.asarray([1.0 / k for k in range(1, order + 2)], z.dtype)

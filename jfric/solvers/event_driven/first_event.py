@@ -23,28 +23,29 @@ from jfric.solvers.event_driven.transitions import Signs
 
 
 class Found(NamedTuple):
-    """How far a step gets, and why it ends there.
+    """Place at which a step ends, and the reason.
 
     ``s``: the place on the step, with its derivatives; ``event``: whether a guard is zero there,
-    which is the one in ``fired``. ``grazing``: as far as can be resolved, the guard turns there.
+    which is marked in ``fired``. ``grazing``: whether the guard turns there, as far as can be
+    resolved.
     """
 
     s: Float[Array, ""]
     event: Bool[Array, ""]
     fired: Bool[Array, " g"]
     grazing: Bool[Array, ""]
-    #: Everything at ``s``, and the largest magnitudes of q and v on the step.
+    #: Motion and reactions at ``s``, and the largest magnitudes of q and v on the step.
     values: Values
-    #: Guards at ``s``; none where one contact at most is watched.
+    #: Values of the guards at ``s``; none where at most one contact is watched.
     guards: Float[Array, " g"]
     largest: Float[Array, " k"]
-    #: Whether the step may be taken, and the longest one to try next.
+    #: Whether the step may be taken, and the longest step to try next.
     accepted: Bool[Array, ""]
     h_next: Float[Array, ""]
 
 
 def resolvable(t, h) -> Bool[Array, ""]:
-    """Whether a step of length ``h`` is far beyond the rounding of time."""
+    """Whether a step of length ``h`` is much longer than the rounding error of time."""
     return h > ROUNDINGS * jnp.finfo(h.dtype).eps * jnp.abs(t)
 
 
@@ -66,7 +67,7 @@ def first_event(
     A step that the certificate cannot decide is not accepted; a shorter one follows.
     ``on``: whether the trajectory is running. ``refine(fired, s)``: a better place of the zero
     found. ``apart``, ``degree``: as in :func:`jfric.numerics.isolation.isolate`.
-    ``breaks``: whether a function of time breaks at the end of the step.
+    ``breaks``: whether a function of time has a breakpoint at the end of the step.
     """
     c = constants(step.table.dtype)
     order = jnp.where(signs.null, 0, signs.order)
@@ -101,8 +102,8 @@ def first_event(
         at_end = last if rows is None else matvec(rows, last)
         reference = jnp.minimum(natural, prepared.end - state.start)
         smallest = step.h <= SMALLEST_FRACTION * reference
-        # Too short to resolve further: a guard that comes so near to zero counts as reaching it;
-        # one that starts there only if it is negative at the end.
+        # Too short to resolve further: a guard that comes so close to zero counts as reaching it;
+        # one that starts at zero does so only if it is negative at the end.
         crossed = found.undecided & ~signs.null & ((at_end < 0) | (order == 0))
         gives_up = ~found.decided & smallest & ~(found.near & resolvable(state.t, step.h))
         event = jnp.where(gives_up, jnp.any(crossed), found.root <= 1.0)
@@ -117,7 +118,7 @@ def first_event(
         # Zeros far inside the step are located again on a shorter one, for full precision.
         coarse = event & (earliest < 1.0 / 64) & ~smallest
         accepted = step.accepted & (found.decided | gives_up) & ~coarse
-        # Impacts get slower and slower where they accumulate; a gap that turns is one that closes.
+        # Impacts that accumulate become slower and slower; a gap that turns is a gap that closes.
         nt = prepared.nt
         impact = jnp.any(fired[:nt] & (state.mode == Mode.OPEN))
         grazing = gives_up | (event & ~impact & grazes(found.chosen, earliest, found.resolution))
@@ -134,7 +135,7 @@ def first_event(
     grown = jnp.maximum(grown, jnp.where(event, 0.0, 16.0 * step.h))
     n = prepared.mechanics.n
     if step.leading.shape[1] and step.guard_table is step.table and refine is None:
-        # What the search for the zero has evaluated, with its derivatives.
+        # Values that the search for the zero has evaluated, with their derivatives.
         values = step.split(prepared, with_derivatives(step.table, s, there))
     else:
         values = step.at(prepared, s)
@@ -154,10 +155,10 @@ def first_event(
 
 
 def limits_of_stick(prepared: Prepared, state: State, count: int) -> Bool[Array, " g"]:
-    """Which of ``count`` guards are limits of contacts that stick.
+    """Mask of those of ``count`` guards that are limits of contacts that stick.
 
-    What such a limit does after a break of a load decides whether one that is reached there is
-    passed: rounding must not have it passed just before.
+    Whether a limit that is reached at a break of a load is passed depends on its change after the
+    break: rounding must not put its zero just before the break.
     """
     sticks = state.mode == Mode.STICK
     others = jnp.zeros((count - 2 * prepared.nt,), bool)

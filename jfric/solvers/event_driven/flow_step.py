@@ -33,13 +33,13 @@ class Values(NamedTuple):
 
 
 class ClosedMotion(Protocol):
-    """Motion in closed form, without a series: the columns of ``table`` at a part ``s`` of the
-    step, and ``table`` itself for callers that need polynomials."""
+    """Motion in closed form, without a series. A call gives the columns of ``table`` at a fraction
+    ``s`` of the step; ``table`` itself is for callers that need polynomials."""
 
     def __call__(self, s) -> Float[Array, " k"]: ...
 
     def table(self) -> Float[Array, "p k"]:
-        """All coefficients."""
+        """All coefficients of the motion."""
         ...
 
 
@@ -51,40 +51,41 @@ class Step(NamedTuple):
     """
 
     h: Float[Array, ""]
-    #: q, v, and what the rest is made of.
+    #: q, v, and the quantities that ``rows`` combine.
     table: Float[Array, "p k"]
-    #: The other fields of ``Values`` over the columns of ``table``; None: its columns after v.
+    #: The other fields of ``Values`` over the columns of ``table``; None if they are its columns
+    #: after v.
     rows: Float[Array, "r k"] | None
-    #: Guards over the columns of ``guard_table``; None: its columns.
+    #: Guards over the columns of ``guard_table``; None if they are its columns.
     guard_table: Float[Array, "p c"]
     guard_rows: Float[Array, "g c"] | None
     #: Magnitude below which a leading coefficient of a guard counts as zero.
     zero: Float[Array, "l g"]
     #: Leading coefficients of the guards at the start of the step, exact to rounding.
     leading: Float[Array, "l g"]
-    #: The same of the relative velocities of tangents and normals (no columns where reactions are
-    #: always unique).
+    #: Corresponding magnitudes and coefficients of the relative velocities of tangents and normals
+    #: (no columns where reactions are always unique).
     relative_zero: Float[Array, "l m"]
     relative_leading: Float[Array, "l m"]
     #: Accelerations that forces and reactions would cause if they did not cancel.
     unbalanced: Float[Array, " n"]
-    #: Bound on what the guards' polynomials leave out.
+    #: Bound on the part of the guards that their polynomials leave out.
     remainder: Float[Array, " g"]
-    #: Whether the step's error is acceptable; otherwise ``h_next`` is tried again.
+    #: Whether the step's error is acceptable; otherwise a step of ``h_next`` is tried.
     accepted: Bool[Array, ""]
     h_next: Float[Array, ""]
-    #: What gives ``table``, ``guard_table`` and ``remainder`` up to an order, where it is left for
-    #: later.
+    #: Function that gives ``table``, ``guard_table`` and ``remainder`` up to an order, where they
+    #: are computed later.
     later: Callable[[int], tuple[Array, Array, Array]] | None = None
-    #: Smallest pivot of reactions that friction in planes changes at the start, None without it.
+    #: Smallest pivot of reactions that friction in planes changes at the start; else None.
     pivot: Float[Array, ""] | None = None
     #: The motion in closed form; ``table`` then holds its leading coefficients alone.
     motion: ClosedMotion | None = None
-    #: What the step makes of the small change that goes along with it, where one does.
+    #: The small change carried along with the step, at its end; None where there is none.
     change: Float[Array, " y"] | None = None
 
     def smallest_pivot(self, others: Float[Array, ""]) -> Float[Array, ""]:
-        """The smallest pivot of all reactions, from that of the ``others``."""
+        """The smallest pivot of all reactions, given that of the ``others``."""
         return others if self.pivot is None else jnp.minimum(others, self.pivot)
 
     def judged_once(self, on: Bool[Array, ""]) -> Step:
@@ -94,12 +95,12 @@ class Step(NamedTuple):
         return self._replace(**dict(zip(names, judged, strict=True)))
 
     def with_later(self, found: tuple[Array, Array, Array]) -> Step:
-        """With what ``later`` gave."""
+        """Copy with the arrays ``found`` that ``later`` gave."""
         table, guards, remainder = found
         return self._replace(table=table, guard_table=guards, remainder=remainder, later=None)
 
     def completed(self, needed: Bool[Array, ""], order: int) -> Step:
-        """With all polynomials; they may be zero where they are not ``needed``."""
+        """Step with all polynomials; they may be zero where they are not ``needed``."""
         if self.later is None:
             return self
         return self.with_later(when_any(needed, functools.partial(self.later, order)))
@@ -116,7 +117,7 @@ class Step(NamedTuple):
         return Values(z[:n], z[n : 2 * n], *_parts(prepared, rest))
 
     def as_polynomials(self) -> Step:
-        """This step with all coefficients in ``table``, also where its motion is in closed form."""
+        """Step with all coefficients in ``table``, also where its motion is in closed form."""
         return self if self.motion is None else self._replace(table=self.motion.table())
 
     def polynomials(self, prepared: Prepared) -> Values:

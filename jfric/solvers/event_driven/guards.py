@@ -1,21 +1,23 @@
 """Guards: functions that stay positive while the mode lasts.
 
-Two for each contact, two for each piecewise-linear element, then two for each polygon, which are
-positive in the region in which it is touched. With ``mu`` the static
-coefficients of the two directions::
+Each contact has two, then each piecewise-linear element has two, then each polygon has two, which
+are positive in the region in which it is touched. With ``mu`` the static coefficients of the two
+directions::
 
     stick   mu(+) N + lambda_T,  mu(-) N - lambda_T
     slip    s gamma_T,           lambda_N   (unilateral contacts)
     open    g_N
 
 In a plane the first guard is the margin to the limit, which sliding keeps unless it begins while
-friction could hold; the second is the normal force of a contact. Both stand at the first component.
+friction could hold; the second is the normal force of a contact. Both are stored at the first
+component.
 
-Two limits that hold tell that the contact presses, unless both coefficients are zero. The second
-guard of such a contact is its normal force in stick, too; its friction must vanish identically.
+If both limits hold the contact presses, unless both coefficients are zero. The second guard of a
+contact with zero coefficients is its normal force in stick, too, and its friction must vanish
+identically.
 
-Guards are linear in the quantities they are made of. The leading axis ``p`` of these is anything
-that linear combinations commute with: polynomial coefficients, points, or a basis.
+Guards are linear in the quantities of which they are made. The leading axis ``p`` of these may hold
+anything that commutes with linear combinations: polynomial coefficients, points, or a basis.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from jfric.system.piecewise import Inner
 
 
 class Quantities(NamedTuple):
-    """Quantities that guards are made of; ``one`` (p, 1) is the constant 1."""
+    """Quantities of which guards are made; ``one`` (p, 1) is the constant 1."""
 
     one: Float[Array, "p 1"]
     gamma: Float[Array, "p nt"]
@@ -43,21 +45,21 @@ class Quantities(NamedTuple):
     gap: Float[Array, "p nu"]
     elongation: Float[Array, "p ns"]
     elongation_rate: Float[Array, "p ns"]
-    #: How far friction in planes is inside its limits, see :mod:`jfric.contact.rules.planes`.
+    #: Margin of friction in planes to its limits, see :mod:`jfric.contact.rules.planes`.
     margin: Float[Array, "p np"]
-    #: What is positive in the regions of polygons, the first of all, then the second.
+    #: Values of the inequalities of polygons' regions: the first of all, then the second.
     region: Float[Array, "p nr"]
 
 
 def guards(prepared: Prepared, mode, inner: Inner, x: Quantities) -> Float[Array, "p g"]:
-    """All guards from the quantities they are made of."""
+    """Values of all guards, from the quantities ``x``."""
     return _assemble(prepared, mode, inner, x, magnitude=False)
 
 
 def guard_magnitudes(prepared: Prepared, mode, inner: Inner, x: Quantities) -> Float[Array, "p g"]:
     """Sums of the magnitudes of all contributions, from those of the quantities.
 
-    What is below rounding error of this sum cannot be told from zero.
+    A guard below the rounding error of this sum cannot be distinguished from zero.
     """
     return _assemble(prepared, mode, inner, x, magnitude=True)
 
@@ -119,7 +121,7 @@ def _one_row(prepared: Prepared, mode, inner: Inner, x: Quantities, *, magnitude
         if pair[0] >= nf:
             contact = pair[0] - nf
             opened, slid = mode[pair[0]] == Mode.OPEN, mode[pair[0]] == Mode.SLIP_POS
-            # What slides has a margin of one, of which no rounding error decides.
+            # The margin of sliding is one: no rounding error may decide.
             own = jnp.where(slid, one[pair[0]], own) if magnitude else own
             own = jnp.where(opened, x.gap[contact], own)
             pulls = jnp.where(opened, pulls, x.lambda_n[contact])

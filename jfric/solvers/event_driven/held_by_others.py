@@ -1,8 +1,8 @@
 """Contacts that carry their limit of friction, but do not slide because others stick.
 
-Two supports under one rigid body share a load that no law divides. One that has reached its limit
-goes on carrying it while the other takes the rest: stick lasts as long as any admissible forces
-hold the body. As it does not slide its limit is the static one.
+No law determines how two supports under one rigid body share a load. One that has reached its limit
+goes on carrying this limit while the other takes the rest: stick lasts as long as any admissible
+forces hold the body. As the contact at its limit does not slide, this limit is the static one.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ def held_by_others(prepared: Prepared, mode: Int[Array, " nt"], t) -> Bool[Array
 
 
 def held_at_rest(prepared: Prepared, state: State) -> Bool[Array, " nt"]:
-    """Contacts in a sliding mode that were at rest at this instant: static limits hold for them
-    until all others have been tried, and they move in spite of that.
+    """Contacts in a sliding mode that were at rest at this instant. Their static limits hold until
+    all other modes have been tried and the contacts move nevertheless.
 
-    The friction of one that slides is lower. Were it taken at once, others would have to let go
-    of a body that admissible forces hold, and which one goes first would decide what follows.
+    The friction of a contact that slides is lower. If this lower friction were used at once, others
+    would have to let go of a body that admissible forces hold, and the order of the contacts would
+    decide the outcome.
     """
     nt = prepared.nt
     if not prepared.releases:

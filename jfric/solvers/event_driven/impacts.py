@@ -33,8 +33,8 @@ PIVOTED = 64.0
 
 
 class ImpactLimits(NamedTuple):
-    """Settings of the solver: part of the time since the start that an accumulating sequence may
-    neglect, and whether impacts may gain energy."""
+    """Settings of the solver: the fraction of the time since the start that may be neglected of an
+    accumulating sequence, and whether impacts may gain energy."""
 
     accumulation: float
     gain: bool
@@ -46,7 +46,7 @@ class Impact(NamedTuple):
     t: Float[Array, ""]
     q: Float[Array, " n"]
     v: Float[Array, " n"]
-    #: What rounding errors of ``v`` are relative to.
+    #: Reference size for rounding errors of ``v``.
     v_scale: Float[Array, " n"]
     mode: Int[Array, " nt"]
     impacted: Bool[Array, " nt"]
@@ -54,9 +54,9 @@ class Impact(NamedTuple):
     due: Float[Array, " nt"]
     zeno: Bool[Array, ""]
     solved: Bool[Array, ""]
-    #: Energy that the impulses add, if any [J].
+    #: Energy that the impulses add; zero where they add none [J].
     gained: Float[Array, ""]
-    #: Whether contacts that nothing presses share the impact, and whether no event has led to it.
+    #: Whether unpressed contacts share the impact, and whether no event led to it.
     shared: Bool[Array, ""]
     unannounced: Bool[Array, ""]
 
@@ -67,8 +67,8 @@ def impact(
     """Velocity jump over all touching contacts, and modes by the velocities after it.
 
     ``gap`` (nu,): the part of the gaps that does not depend on ``q``. ``unpressed`` (nu,): contacts
-    without a normal force. ``accumulation``: what is negligible of a sequence of impacts, as a part
-    of the time since the start.
+    without a normal force. ``accumulation``: negligible remaining time of a sequence of impacts, as
+    a fraction of the time since the start.
     """
     mechanics, nt, nf = prepared.mechanics, prepared.nt, prepared.nf
     velocity = relative_velocities(prepared, state.t, state.v)
@@ -79,7 +79,7 @@ def impact(
     velocity = relative_velocities(prepared, state.t, state.v)
     small = jax.lax.stop_gradient(velocity_tolerance(prepared, state.t, state.v_scale))
     if nt > 1:
-        # What pivoting leaves undecided is relative to the largest velocity of all.
+        # The error that pivoting leaves is relative to the largest velocity of all.
         largest = jnp.max(jax.lax.stop_gradient(jnp.abs(velocity)))
         small = small + PIVOTED * constants(small.dtype).zero * largest
     hit = rules.hit(
@@ -143,8 +143,8 @@ def impact(
 
 
 def _at_touch(prepared: Prepared, state: State, step: Step, rate, first, needed) -> State:
-    """The state at the touch of the contacts ``first``, where no event has found it: at this
-    instant, with the derivatives that an impact shortly after it has."""
+    """State at the touch of the contacts ``first``, where no event has found it: at this instant,
+    with the derivatives that an impact shortly afterwards has."""
     gap, curvature = (
         _of_first(prepared, step.leading[k, prepared.nf : prepared.nt]) for k in (0, 2)
     )
@@ -182,7 +182,7 @@ def _impulses(prepared: Prepared, velocity, touching, e, small) -> ImpactResult:
 
 
 def _of_first(prepared: Prepared, values: Float[Array, " nu"]) -> Float[Array, " nu"]:
-    """Both components of a plane with what the first has."""
+    """Values with both components of a plane set to that of the first."""
     nf = prepared.nf
     for i, j in prepared.mechanics.contact_planes:
         values = values.at[j - nf].set(values[i - nf])
@@ -190,8 +190,8 @@ def _of_first(prepared: Prepared, values: Float[Array, " nu"]) -> Float[Array, "
 
 
 def _onto_gaps(prepared: Prepared, q, gap, touching):
-    """Positions at which the gaps of touching contacts are zero, not only to rounding: errors of
-    many impacts would add up, and contacts that hit at once drift apart."""
+    """Positions with gaps of exactly zero at touching contacts: otherwise the errors of many
+    impacts would add up, and contacts that hit at once would drift apart."""
     mechanics, nt = prepared.mechanics, prepared.nt
     active = jnp.concatenate([jnp.zeros((nt,), bool), touching])
     for _, j in mechanics.contact_planes:
@@ -204,7 +204,7 @@ def _onto_gaps(prepared: Prepared, q, gap, touching):
 
 
 def _ends_chatter(prepared: Prepared, state: State, after) -> Bool[Array, " m"]:
-    """Relative velocities after an impact that are the end of a sequence that accumulates."""
+    """Relative velocities after an impact that end an accumulating sequence."""
     if not state.last_impact.shape[0]:
         return jnp.zeros(after.shape, bool)
     fastest = matvec(jnp.abs(prepared.W), state.fastest[0])
@@ -217,20 +217,20 @@ def _ends_chatter(prepared: Prepared, state: State, after) -> Bool[Array, " m"]:
 
 
 def _comparable(prepared: Prepared, velocity) -> Float[Array, " m"]:
-    """Relative velocity at each contact that is worth the largest of the given ones (m,).
+    """Relative velocity (m,) at each contact that is equivalent to the largest one of all contacts.
 
-    Velocities compare by the energy of the impulses that would cause them: of sliding and rotating
-    contacts, of light and heavy bodies.
+    Velocities are compared by the energy of the impulses that would cause them, so that sliding and
+    rotating contacts, light and heavy bodies are comparable.
     """
     weight = jnp.sqrt(diagonal_of(prepared.D))
     return weight * jnp.max(velocity / jnp.where(weight > 0, weight, 1.0), initial=0.0)
 
 
 def _onto_constraints(prepared: Prepared, v, prescribed, mode, needed):
-    """Velocities that closed and sticking contacts allow, where ``needed``.
+    """Velocities that satisfy the constraints of closed and sticking contacts, where ``needed``.
 
-    What the end of an accumulating sequence neglects must not be decided again by every mode that
-    is tried.
+    The remainder of an accumulating sequence is neglected once, here, so that not every mode that
+    is tried decides about it again.
     """
     if prepared.nu < 2:
         return v

@@ -1,6 +1,6 @@
-"""Accelerations and reactions of a mode, with derivatives of what they solve.
+"""Accelerations and reactions of a mode, with the derivatives of the equations that they solve.
 
-All of them meet, with the matrices of one instant::
+They satisfy, with the matrices of one instant::
 
     M a = f + R^T lambda + J^T mu,    W_a a = c_a,    J a = phi,    lambda = S y
 
@@ -26,23 +26,23 @@ from jfric.system.joints import Tied
 
 
 class Matrices(NamedTuple):
-    """``A``; ``R`` is None where it is ``W``, ``tied`` where there are no joints."""
+    """Matrices of ``A``; ``R`` is None where it equals ``W``, ``J`` where there are no joints."""
 
     M: Float[Array, "n n"]
     W: Float[Array, "m n"]
     R: Float[Array, "m n"] | None
     J: Float[Array, "k n"] | None
-    #: Friction by normal force, of ``S``.
+    #: Ratios of friction to normal force, the entries of ``S``.
     ratio: Float[Array, " u"]
 
     @property
     def directions(self) -> Float[Array, "m n"]:
-        """``R``."""
+        """The matrix ``R``."""
         return self.W if self.R is None else self.R
 
 
 class Sides(NamedTuple):
-    """``b``: forces, relative accelerations, and what the joints demand."""
+    """Right-hand side ``b``: forces, relative accelerations, and those that joints demand."""
 
     f: Float[Array, " n"]
     c: Float[Array, " m"]
@@ -50,8 +50,8 @@ class Sides(NamedTuple):
 
 
 class Operators(NamedTuple):
-    """Solutions by right-hand sides: see :mod:`jfric.solvers.event_driven.mode_equations` and
-    :mod:`jfric.system.joints`."""
+    """Operators from right-hand sides to solutions, see
+    :mod:`jfric.solvers.event_driven.mode_equations` and :mod:`jfric.system.joints`."""
 
     P: Float[Array, "n n"]
     PQ: Float[Array, "n m"]
@@ -60,7 +60,7 @@ class Operators(NamedTuple):
     tied: Tied | None
 
     def solution(self, A: Matrices, b: Sides) -> Solution:
-        """``x``."""
+        """Solution ``x`` for ``b``."""
         held, wanted, joint = None, b.c, None
         if self.tied is not None and b.phi is not None:
             held = matvec(self.tied.MJ, matvec(self.tied.S, b.phi))
@@ -75,7 +75,8 @@ class Operators(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """``x``: accelerations, reactions of contacts, and some of joints, which move the system so."""
+    """Solution ``x``: accelerations, reactions of contacts, and one set of reactions of the joints
+    that causes these accelerations."""
 
     a: Float[Array, " n"]
     reaction: Float[Array, " m"]
@@ -85,8 +86,8 @@ class Solution(NamedTuple):
 def solved(
     now: Prepared, equations: ModeEquations, S: Coupling, b: Sides, *, still: bool
 ) -> Solution:
-    """``x`` at an instant. ``still``: with the derivatives of what it solves, else with those of
-    the operators."""
+    """Solution ``x`` at an instant. ``still``: with the derivatives of the equations that it
+    solves, else with those of the operators."""
     here = now.mechanics
     J = None if here.tied is None else here.tied.J
     R = None if here.reactions is None else jnp.concatenate([here.R_T, here.W_N])

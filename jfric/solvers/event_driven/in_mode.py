@@ -1,4 +1,4 @@
-"""Values that passes in one mode share: those of large systems are made once for many passes."""
+"""Values that passes in one mode share: large systems compute them once for many passes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class InMode(NamedTuple):
     """Values that passes in one mode share.
 
     ``rests``: contacts that static limits hold, see :func:`held_at_rest`; ``natural``: longest
-    sensible step [s]; ``compliance``: accelerations of sliding by unit frictions, other reactions
-    following.
+    sensible step [s]; ``compliance``: accelerations of sliding caused by unit frictions, with the
+    other reactions following.
     """
 
     mode: Int[Array, " nt"]
@@ -37,13 +37,13 @@ class InMode(NamedTuple):
 
 
 def in_mode(prepared: Prepared, frozen: Prepared, flow, state: State, on=True) -> InMode:
-    """For the mode of ``state``; ``frozen``: ``prepared`` as a constant of derivatives; ``on``:
-    whether the trajectory is still running."""
+    """Shared values for the mode of ``state``; ``frozen``: ``prepared`` as a constant of
+    derivatives; ``on``: whether the trajectory is still running."""
     rests = held_at_rest(prepared, state)
     held = held_by_others(prepared, state.mode, state.t) | rests
     equations = mode_equations(prepared, state.mode, state.inner, held, state.sharing)
     if not (flow.lowered or prepared.many):
-        # Few numbers: the compiler would make them anew in each of their uses.
+        # Few numbers: the compiler would recompute them at each of their uses.
         equations = once(equations, on)
     still, now = jax.lax.stop_gradient((equations, state))
     natural, compliance = flow.natural_step(frozen, still, now), compliances(prepared, still.P)

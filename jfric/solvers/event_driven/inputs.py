@@ -20,8 +20,8 @@ from jfric.system.basis import basis, functions_after, powers_of_time
 class Given(NamedTuple):
     """Rows over the basis: a quantity is ``rows @ w``.
 
-    ``velocity`` and ``acceleration`` (m,): what bases, belts and shapes that depend on position
-    prescribe for tangents and normals; ``W v`` of an active contact must equal the velocity.
+    ``velocity`` and ``acceleration`` (m,): motion of tangents and normals prescribed by bases,
+    belts and position-dependent shapes; ``W v`` of an active contact must equal the velocity.
     ``gap``, ``elongation``: the parts of the gaps, and of the elongations of piecewise-linear
     elements, that do not depend on ``q``.
     """
@@ -30,7 +30,7 @@ class Given(NamedTuple):
     #: Generator: ``dw/ds = A w``.
     A: Float[Array, "b b"]
     force: Float[Array, "n b"]
-    #: The same without friction elements.
+    #: Applied forces without those of friction elements.
     applied: Float[Array, "n b"]
     #: Normal forces of friction elements.
     normal: Float[Array, "nf b"]
@@ -39,13 +39,13 @@ class Given(NamedTuple):
     gap: Float[Array, "nu b"]
     elongation: Float[Array, "ns b"]
     elongation_rate: Float[Array, "ns b"]
-    #: The same, all from the magnitudes of contributions; friction of elements as large as in
-    #: stick. Rounding errors are relative to them.
+    #: Bound on each of these, from the magnitudes of all contributions; friction of elements is
+    #: taken as large as in stick. Rounding errors are relative to this bound.
     bound: Given | None = None
 
 
 def given(prepared: Prepared, equations: ModeEquations, t) -> Given:
-    """Everything that is given, on the smooth piece that begins at or holds ``t``."""
+    """Rows of all inputs, on the smooth piece that begins at ``t`` or contains it."""
     mechanics = prepared.mechanics
     belts = [b for b in mechanics.belts if b is not None]
     groups = [mechanics.base_functions, mechanics.load_functions, belts, mechanics.normal_forces]
@@ -59,7 +59,7 @@ def given(prepared: Prepared, equations: ModeEquations, t) -> Given:
 
 
 def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absolute: bool) -> Given:
-    """From the rows of bases, loads, belts and normal forces; of magnitudes if ``absolute``."""
+    """Inputs from rows of bases, loads, belts and normal forces; magnitudes if ``absolute``."""
     mechanics, nf = prepared.mechanics, prepared.nf
     base, load, belt, normal = rows
     sized = jnp.abs if absolute else (lambda x: x)
@@ -78,7 +78,7 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
     if nf:
         sliding = equations.sliding
         if absolute:
-            # In stick the reaction may be as large: it belongs to the scale in either case.
+            # In stick the reaction may be as large: it contributes to the scale in either case.
             sliding = jnp.maximum(prepared.static_positive, prepared.static_negative)[:nf]
         force = force + matmul(sized(mechanics.R_T[:nf].T) * sliding[None, :], normal)
     gap = jnp.where(constant[None, :], sized(mechanics.gap0)[:, None], 0.0)
@@ -121,7 +121,7 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
 
 
 def basis_after(prepared: Prepared, g: Given, s) -> Float[Array, " b"]:
-    """The basis of ``g`` a time ``s`` later, on the same smooth piece: also where that has just
+    """Basis of ``g`` a time ``s`` later, on the same smooth piece, even if this piece has just
     ended."""
     powers = powers_of_time(prepared.mechanics.functions())
     index = range(powers, g.w.shape[0], 2)

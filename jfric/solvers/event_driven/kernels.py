@@ -15,17 +15,17 @@ from jfric.numerics.lowering import Constants, constants_of
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.system.problem import Problem
 
-#: ``"general"``: small arrays; any system. ``"lowered"``: the general pass taken apart into
-#: scalars. ``"one-dof"``: in scalars, too, with the motion in closed form.
+#: ``"general"``: small arrays; any system. ``"lowered"``: the general pass decomposed into scalars.
+#: ``"one-dof"``: also in scalars, with the motion in closed form.
 Kernel = Literal["auto", "general", "lowered", "one-dof"]
 
 #: Systems beyond these become programs that take minutes to compile.
 MAX_DOFS, MAX_ROWS = 6, 4
-#: Lowered programs of one contact compile about as long as others, their derivatives two to three
-#: times as long; those of several frictions take some ten seconds more, or thirty.
+#: Lowered programs of one contact take about as long to compile as others, their derivatives two to
+#: three times as long; those of several frictions take some ten, or thirty, seconds more.
 ONE_CONTACT = Sizes(values=512, derivatives=4096, sweep=10_000)
 SEVERAL_FRICTIONS = Sizes(values=20_000, derivatives=50_000, sweep=100_000)
-#: Degrees of freedom and frictions of such systems.
+#: Degrees of freedom and frictions up to which lowering pays.
 MAX_PAYS = 4
 
 
@@ -57,7 +57,7 @@ def require_one_dof(*, one_dof: bool, reverse: bool, events: bool) -> None:
 
 
 def require_lowered(prepared: Prepared, *, reverse: bool) -> None:
-    """Raise :class:`jfric.ProblemError` for what the loop in scalars cannot run."""
+    """Raise :class:`jfric.ProblemError` for a system that the loop in scalars cannot run."""
     n, rows = prepared.mechanics.n, prepared.nt + prepared.nu
     varying = prepared.mechanics.varying
     if varying is not None:
@@ -97,7 +97,7 @@ def lowered_from(prepared: Prepared) -> Sizes | None:
 
 
 def structural_constants(problem: Problem, prepared: Prepared) -> Constants:
-    """Entries of the assembled arrays that are the same whatever the parameters are."""
+    """Entries of the assembled arrays that do not depend on the values of the parameters."""
     numbers, rest = eqx.partition(
         problem, lambda x: isinstance(x, float) or eqx.is_inexact_array(x)
     )

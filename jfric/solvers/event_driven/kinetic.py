@@ -19,8 +19,8 @@ from jfric.system.mechanics import Mechanics
 
 
 class Onset(NamedTuple):
-    """Planes that begin to slide at rest, the direction of that by all components of planes, and
-    whether they could hold."""
+    """Planes that begin to slide from rest, the direction of this sliding in all components of all
+    planes, and whether friction could hold the planes."""
 
     rests: Bool[Array, " np"]
     direction: Float[Array, " k"]
@@ -28,8 +28,8 @@ class Onset(NamedTuple):
 
 
 def kinetic(prepared: Prepared, state: State, gamma, onset: Onset | None = None):
-    """Coefficients of sliding (nt,) of all laws at the sliding velocities ``gamma`` (nt,); in a
-    plane the components of ``-lambda_T / N``."""
+    """Coefficients of sliding (nt,) of all laws at the sliding velocities ``gamma`` (nt,), for the
+    two directions; in a plane both are the components of ``-lambda_T / N``."""
     speed = jnp.where(state.mode == Mode.SLIP_NEG, -gamma, gamma)
     laws, planes = prepared.mechanics.laws, prepared.mechanics.planes
     in_planes, none = {row for rows in planes for row in rows}, jnp.zeros_like(gamma[0])
@@ -49,7 +49,7 @@ def kinetic(prepared: Prepared, state: State, gamma, onset: Onset | None = None)
 
 
 def plane_limits(prepared: Prepared, k: int, gamma=None) -> rules.Ellipse | rules.Disc:
-    """Limits of friction in a plane: static ones, or at the sliding velocities (nt,)."""
+    """Limits of friction in a plane: static, or kinetic at the sliding velocities (nt,)."""
     rows = np.asarray(prepared.mechanics.planes[k])
     laws = [prepared.mechanics.laws[row] for row in rows]
     if gamma is None:
@@ -57,19 +57,19 @@ def plane_limits(prepared: Prepared, k: int, gamma=None) -> rules.Ellipse | rule
     else:
         speed = rules.speed_of(gamma[rows[:2]])
         mu = jnp.stack([law.kinetic(speed)[0] for law in laws])
-    # With a third component that of a disc.
+    # With a third component the limits are those of a disc.
     return rules.Ellipse(mu) if len(rows) == 2 else rules.Disc(mu[0], laws[0].spins_within)
 
 
 def components(mechanics: Mechanics) -> list[slice]:
-    """Where the components of each plane are among those of all."""
+    """Slices of the components of each plane among those of all planes."""
     ends = np.cumsum([0, *map(len, mechanics.planes)])
     return [slice(int(a), int(b)) for a, b in itertools.pairwise(ends)]
 
 
 def continued(law: AbstractLaw, speed):
-    """Coefficients of sliding, with the tangent at zero for negative speeds: a step may overshoot
-    the end of sliding, and derivatives there must be those of the law."""
+    """Coefficients of sliding, continued by their tangent at zero to negative speeds: a step may
+    overshoot the end of sliding, and the derivatives there must be those of the law."""
     zero = jnp.zeros_like(speed)
     values = law.kinetic(jnp.where(speed >= 0, speed, zero))
     start, slope = jax.jvp(law.kinetic, (zero,), (jnp.ones_like(zero),))

@@ -1,9 +1,9 @@
-"""The equations of a mode as rows over ``z = (q, v, w)``, ``w`` the basis of what is given.
+"""Equations of a mode as rows over ``z = (q, v, w)``, with the basis ``w`` of the inputs.
 
-A mode with linear equations is one system ``dz/ds = A z``, loads included. Of large systems,
+A mode with linear equations is one system ``dz/ds = A z``, loads included. For large systems,
 reactions and guards are computed order by order from the coefficients of ``z`` instead, as such
-rows would cost more than all they are used for. The same matrices with the magnitudes of all
-contributions bound rounding errors.
+rows would cost more than all their uses. Rounding errors are bounded by the same matrices with the
+magnitudes of all contributions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LinearSystem(NamedTuple):
     guards: Float[Array, "g z"]
     #: Relative velocities of tangents and normals.
     relative: Float[Array, "m z"]
-    #: What guards are made of, each of shape (z, ...).
+    #: Quantities of which guards are made, each of shape (z, ...).
     quantities: Quantities
 
 
@@ -44,12 +44,12 @@ class Made(NamedTuple):
     reactions: Float[Array, "p r"]
     guards: Float[Array, "p g"]
     relative: Float[Array, "p m"]
-    #: What guards are made of, each of shape (p, ...).
+    #: Quantities of which guards are made, each of shape (p, ...).
     quantities: Quantities
 
 
 class Coefficients(NamedTuple):
-    """Motion, basis and forces, order by order: ``k``-th derivatives times ``h^k / k!``."""
+    """Motion, basis and forces order by order: ``k``-th derivatives times ``h^k / k!``."""
 
     q: Float[Array, "p n"]
     v: Float[Array, "p n"]
@@ -58,7 +58,7 @@ class Coefficients(NamedTuple):
     force: Float[Array, "p n"]
 
     def along(self, positions=None, velocities=None, given=None) -> Float[Array, "p k"]:
-        """Linear combinations by the rows given for each part."""
+        """Linear combinations of positions, velocities and basis, by the rows of each."""
         parts = ((self.q, positions), (self.v, velocities), (self.w, given))
         found = [matmul(x, rows.T) for x, rows in parts if rows is not None]
         return sum(found[1:], found[0])
@@ -101,18 +101,18 @@ def linear_system(
 def magnitude_system(
     prepared: Prepared, equations: ModeEquations, g: Given, state: State, force
 ) -> LinearSystem:
-    """Magnitudes of all contributions to the same system."""
+    """Linear system with the magnitudes of all contributions to that of the mode."""
     absolute, bounded, force = _magnitudes(prepared, equations, g, force)
     F = _given_force(absolute.f, force, bounded)
     forces = jnp.concatenate([absolute.K, absolute.C, F], axis=1)
     z = jnp.concatenate([state.q_scale, state.v_scale, bounded.w])
-    # The projector cancels: its contributions, not its entries, carry the rounding error.
+    # The projector cancels: its contributions, not its entries, determine the rounding error.
     P = prepared.mechanics.inverse_size + matmul(absolute.PQ, prepared.WM_size)
     return build(prepared, absolute, bounded, state, z, forces, P, magnitude=True)
 
 
 def _magnitudes(prepared: Prepared, equations: ModeEquations, g: Given, force):
-    """Magnitudes of the equations, of what is given and of the extra force."""
+    """Magnitudes of the equations, of the inputs and of the extra force."""
     assert g.bound is not None
     magnitudes = (jnp.abs(x) for x in equations[:9])
     absolute = ModeEquations(*magnitudes, *equations[9:])  # pyright: ignore[reportCallIssue]
@@ -126,15 +126,15 @@ def _magnitudes(prepared: Prepared, equations: ModeEquations, g: Given, force):
 
 
 def _given_force(f, force, g: Given) -> Float[Array, "n b"]:
-    """Forces that are given, over the basis."""
+    """Constant and applied forces, over the basis."""
     return jnp.concatenate([(f + force)[:, None] + g.force[:, :1], g.force[:, 1:]], axis=1)
 
 
 def build(
     prepared, equations, g, state, z, forces, P, *, magnitude, own=(0.0, 0.0)
 ) -> LinearSystem:
-    """The system of ``forces`` (n, z); ``own``: rows of accelerations (n, z) and reactions (m, z)
-    that do not follow from forces."""
+    """Linear system of ``forces`` (n, z); ``own``: rows of accelerations (n, z) and reactions (m,
+    z) that do not follow from forces."""
     n, size = prepared.mechanics.n, z.shape[0]
     points = _Rows(n, size, forces, own[1])
     acceleration = points.along(given=g.acceleration).T
@@ -154,8 +154,8 @@ def make(
     *,
     magnitude: bool,
 ) -> Made:
-    """Reactions, guards and relative velocities from motion, basis and forces; of magnitudes the
-    same with all contributions added up."""
+    """Reactions, guards and relative velocities from motion, basis and forces; with ``magnitude``,
+    the sums of the magnitudes of all contributions."""
     nt, nf, mechanics = prepared.nt, prepared.nf, prepared.mechanics
     sized = jnp.abs if magnitude else (lambda x: x)
     minus = 1.0 if magnitude else -1.0
@@ -192,7 +192,7 @@ def make(
         region=lambda_t[:, :0],
     )
     assemble = guard_magnitudes if magnitude else guards
-    # In planes they are not linear, and left to the Runge-Kutta flow.
+    # In planes guards are not linear; the Runge-Kutta flow evaluates them.
     rows = lambda_t[:, :0]
     if not mechanics.planes:
         rows = assemble(prepared, state.mode, state.inner, quantities)
@@ -207,7 +207,7 @@ def make(
 
 
 class Series(NamedTuple):
-    """How coefficients follow from those of one order less: ``f = forces z``,
+    """Recurrence of the coefficients from those of one order less: ``f = forces z``,
     ``a = P f + given w``."""
 
     forces: Float[Array, "n z"]
@@ -219,9 +219,9 @@ class Series(NamedTuple):
     def coefficients(
         self, z, first: int, last: int, made: Callable[[Coefficients], Made]
     ) -> tuple[Coefficients, Made]:
-        """Orders ``first`` to ``last`` from ``z`` of order ``first``, and what is made of them.
+        """Orders ``first`` to ``last`` from ``z`` of order ``first``, and the results of ``made``.
 
-        All in one loop over the orders: XLA makes one piece of machine code of it.
+        A single loop over the orders: XLA compiles it to one piece of machine code.
         """
 
         def following(z, k):
@@ -236,13 +236,13 @@ class Series(NamedTuple):
         return _joined(jax.lax.scan(following, z, orders)[1])
 
     def after(self, x: Coefficients):
-        """``z`` of the order behind the last."""
+        """State ``z`` of the order after the last one of ``x``."""
         scale = self.h / x.q.shape[0]
         return scale * x.v[-1], scale * x.a[-1], scale * matvec(self.A, x.w[-1])
 
 
 def _joined(found):
-    """One row for each round of a loop."""
+    """Arrays with one row for each round of a loop."""
     return jax.tree.map(lambda x: x[:, 0], found)
 
 

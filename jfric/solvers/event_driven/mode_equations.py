@@ -1,7 +1,7 @@
-"""Equations of motion in a fixed mode: reactions eliminated.
+"""Equations of motion in a fixed mode, with the reactions eliminated.
 
-With ``f`` all forces but the unknown reactions, ``c`` the prescribed relative accelerations of
-active contacts::
+With ``f`` all forces except the unknown reactions, and ``c`` the prescribed relative accelerations
+of active contacts::
 
     lambda = L f + Q c,    dv/dt = P f + MW Q c,    P = M^-1 + MW L,    L = -Q W M^-1
 
@@ -38,7 +38,7 @@ from jfric.system.piecewise import Inner
 
 
 class CarriedMode(NamedTuple):
-    """Loads that friction grows with, in a mode: their rows, and how much of each is in the normal
+    """Loads on which friction depends, in a mode: their rows, and the share of each in the normal
     force of each friction element."""
 
     rows: CarriedRows
@@ -77,25 +77,25 @@ class ModeEquations(NamedTuple):
     pivot: Float[Array, ""]
     #: Whether the forces of active contacts are not unique.
     redundant: Bool[Array, ""]
-    #: Active rows whose demands the motion need not meet.
+    #: Active rows whose prescribed accelerations the motion need not satisfy.
     dependent: Bool[Array, " m"]
-    #: Whether the motion is unique all the same.
+    #: Whether the motion is unique nevertheless.
     unique: Bool[Array, ""]
-    #: Contacts that carry their limit, but cannot slide as others stick.
+    #: Contacts that carry their limit, but cannot slide because others stick.
     held: Bool[Array, " nt"]
     #: Forces of the piecewise-linear elements in their segments by elongations, and by rates.
     k: Float[Array, "n ns"]
     c: Float[Array, "n ns"]
-    #: Loads that friction grows with, or None.
+    #: Loads on which friction depends, or None.
     carried: CarriedMode | None = None
-    #: How contacts at rest share a load, where they may; else None, as all of the following.
+    #: How contacts at rest share a load, where they may; else None, like all fields below.
     sharing: Sharing | None = None
-    #: What reactions owe to the given normal forces, and to the preload.
+    #: Parts of the reactions due to the given normal forces, and due to the preload.
     share: Float[Array, "m nf+1"] | None = None
     #: Reactions that balance each other.
     null: Float[Array, "m m"] | None = None
-    #: Where limits may be tight, what reactions that balance each other do to them, and magnitudes
-    #: of all contributions to ``Q``, of which some cancel.
+    #: Effect of self-balanced reactions on the limits where these may be tight, and magnitudes of
+    #: all contributions to ``Q``, some of which cancel.
     room: Room | None = None
     Q_size: Float[Array, "m m"] | None = None
 
@@ -109,10 +109,11 @@ def mode_equations(
     *,
     still: bool = False,
 ) -> ModeEquations:
-    """Matrices for the given modes of contacts and the inside of piecewise-linear elements.
+    """Matrices for the given modes of contacts and the inner state of piecewise-linear elements.
 
     Contacts in ``held`` carry their static limits: they do not slide. ``still``: reactions and
-    accelerations by forces have no derivatives; :func:`implicit` knows those of what they solve.
+    accelerations by forces have no derivatives; :mod:`jfric.solvers.event_driven.implicit` adds
+    those of the equations that they solve.
     """
     mechanics = prepared.mechanics
     own = jax.lax.stop_gradient(prepared) if still else prepared
@@ -171,7 +172,7 @@ def reaction_sizes(
     Q = jnp.abs(equations.Q) if equations.Q_size is None else equations.Q_size
     if prepared.mechanics.tied is None and equations.Q_size is None:
         return jnp.abs(equations.L), Q
-    # What joints and tight limits leave of forces cancels in part.
+    # Joints and tight limits cancel a part of the forces.
     return matmul(Q, prepared.WM_size), Q
 
 
@@ -183,7 +184,7 @@ def _limits(prepared: Prepared, held) -> tuple[Float[Array, " nt"], Float[Array,
 
 
 def coupling_in_mode(prepared: Prepared, mode, held) -> Coupling:
-    """How friction of contacts that slide follows from their normal forces."""
+    """Coupling of the friction of contacts that slide to their normal forces."""
     planes = prepared.mechanics.contact_planes
     return coupling(mode, *_limits(prepared, held), prepared.nf, planes)
 
@@ -209,7 +210,7 @@ def reactions_in_mode(prepared: Prepared, mode, held) -> Reactions:
 
 
 def _shared(prepared: Prepared, mode, inner: Inner, R: Reactions, sharing: Sharing) -> tuple:
-    """Operator of reactions, and what :class:`ModeEquations` says of how they share a load."""
+    """Operator of reactions, and fields of :class:`ModeEquations` on how they share a load."""
     m, none = prepared.D.shape[0], jnp.zeros((prepared.D.shape[0], prepared.nf), R.force.dtype)
     assert R.null is not None
     if sharing.tight is None:
@@ -230,7 +231,7 @@ def _shared(prepared: Prepared, mode, inner: Inner, R: Reactions, sharing: Shari
 
 
 def carried_in_mode(prepared: Prepared, segment: Int[Array, " ns"]) -> CarriedMode | None:
-    """Loads that friction grows with, while piecewise-linear elements are in ``segment``."""
+    """Loads on which friction depends, while piecewise-linear elements are in ``segment``."""
     mechanics = prepared.mechanics
     carried = mechanics.carried
     if carried is None:
@@ -256,7 +257,7 @@ def _segments(prepared: Prepared, inner: Inner):
 
 
 def _exact_rows(prepared: Prepared, mode, dependent, P, PQ):
-    """Rows of degrees of freedom held by one contact alone, free of rounding error.
+    """Rows for degrees of freedom that one contact holds alone, free of rounding error.
 
     Elimination leaves 1e-17 where the acceleration is zero by construction; stick would creep.
     """
@@ -268,8 +269,8 @@ def _exact_rows(prepared: Prepared, mode, dependent, P, PQ):
 
 
 def held_alone(prepared: Prepared, holds: Bool[Array, " m"]) -> Bool[Array, "n m"]:
-    """Which row that ``holds`` does so with each degree of freedom: of contacts that act on it
-    alone, the last."""
+    """Mask of the row, among those that ``holds`` marks, that holds each degree of freedom alone;
+    of the last one if there are several."""
     dofs = prepared.mechanics.single_dofs
     own = np.zeros((prepared.mechanics.n, len(dofs)), bool)
     for row, dof in enumerate(dofs):
@@ -292,11 +293,11 @@ def put_on_gaps(prepared: Prepared, q, gap, holds: Bool[Array, " m"]):
 
 
 def project(prepared: Prepared, equations: ModeEquations, state, velocity, gap):
-    """Put the state on the constraints of its mode, which it meets to rounding error already.
+    """Project the state on the constraints of its mode, which it satisfies to rounding error.
 
     ``velocity`` (m,): prescribed for tangents and normals; ``gap`` (nu,): prescribed part of the
-    gaps. Velocities of sticking and closed contacts and gaps of closed contacts become exact;
-    contacts on a single degree of freedom to the last bit.
+    gaps. Velocities of sticking and closed contacts and gaps of closed contacts become exact, to
+    the last bit for contacts on a single degree of freedom.
     """
     mode, q, v = state.mode, state.q, state.v
     active = prepared.active_rows(mode)

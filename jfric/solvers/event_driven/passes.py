@@ -97,11 +97,12 @@ def one_pass(
     *,
     limits: ImpactLimits,
 ) -> tuple[State, Records, Callable[[], Step]]:
-    """The state after one pass, and what gives the step on whose first part it moved (if it did).
+    """State after one pass, records, and a function that gives the step on whose first part the
+    state moved (if it did).
 
-    Buffers are written only where ``on``. ``target``: time not to be passed; ``force`` (n,):
-    extra constant force. ``common``: what passes in this mode share, if it was made. ``limits``:
-    settings of the solver.
+    Buffers are written only where ``on``. ``target``: time that the pass does not go beyond;
+    ``force`` (n,): extra constant force. ``common``: values that passes in this mode share, if they
+    exist already. ``limits``: settings of the solver.
     """
     start = _start(prepared, flow, state, force, on, common)
     prepared, state, events = start.prepared, start.state, start.prepared.events
@@ -110,8 +111,8 @@ def one_pass(
         of_planes = flow.longest_step(prepared, start.common.equations, start.given, state, force)
         longest = jnp.minimum(longest, of_planes)
     reach, h = step_length(prepared, state, records, ts, target, longest)
-    # A trajectory that has ended idles with a harmless step: a zero one would send undefined
-    # values into reverse mode.
+    # A trajectory that has ended idles with a harmless step: a step of length zero would lead to
+    # undefined values in reverse mode.
     h = jnp.where(on, h, 1.0)
     begun = flow.step(prepared, start.common.equations, start.given, state, h, force)
     if begun.later is None:
@@ -123,14 +124,14 @@ def one_pass(
         step = begun.completed((settled | choice.restart) & on, order)
         seen = see(events, prepared, flow, state, step, choice.signs)
 
-    # What each of the three outcomes would give; masks choose.
+    # The results of all three outcomes; masks choose among them.
     step, ahead = _look_ahead(start, flow, reach, begun, step, choice, seen, on)
     found = changed(start, begun, choice, on)
     verdict = Verdict(state.status, state.flags, state.energy_gained)
     if prepared.nu:
         found, verdict = after_impact(start, begun, choice, found, verdict, target, limits)
 
-    # ``settles``: the modes are settled, and no event of the user's own changes the state.
+    # ``settles``: the modes are settled, and no user event changes the state.
     settles, goes_on, decision = settled, ahead.accepted, None
     if events is not None and seen is not None:
         decision = decide(events, state, seen, settled)
@@ -153,8 +154,8 @@ def one_pass(
 
 
 class Happens(NamedTuple):
-    """Outcome of a pass: modes are settled, and the state moves or is changed by an event of the
-    user's own (at most one of the two)."""
+    """Outcome of a pass: modes are settled, and the state moves or a user event changes it (at most
+    one of the two)."""
 
     settles: Bool[Array, ""]
     moves: Bool[Array, ""]
@@ -163,7 +164,7 @@ class Happens(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """Modes to try first after a motion, as the guard that ended it usually tells what comes."""
+    """Modes to try first after a motion: the guard that ended the motion usually tells them."""
 
     mode: Int[Array, " nt"]
     segment: Int[Array, " ns"]
@@ -216,8 +217,8 @@ def _look_ahead(
         return step, once(move(watched), on)
     if step.later is None:
         return step, when_any(choice.settled & on, functools.partial(move, watched))
-    # Half of the steps of many contacts are so short that few coefficients are not zero, if
-    # those of polynomial loads are among them.
+    # Half of the steps of many contacts are so short that few coefficients suffice, provided that
+    # all terms of polynomial loads are among them.
     c, later = constants(state.q.dtype), begun.later
 
     def along(order: int):
@@ -238,7 +239,7 @@ def _look_ahead(
 def _one_motion(
     start: Start, begun: Step, step: Step, choice: Choice, verdict: Verdict
 ) -> tuple[Bool[Array, ""], Verdict]:
-    """Whether one motion follows: where none or more than one does, none is reported."""
+    """Whether there is exactly one motion; otherwise none is reported."""
     prepared, equations = start.prepared, start.common.equations
     frozen, quiet, still = start.still
     unique = equations.unique & rules.is_unique(begun.smallest_pivot(equations.pivot))
@@ -252,7 +253,7 @@ def _one_motion(
 def _with_outputs(
     start: Start, records: Records, ts, step: Step, signs: Signs, ahead: Advance, moves
 ) -> Records:
-    """Records with the outputs that lie on the motion."""
+    """Records with the outputs that lie on the motion of this pass."""
     prepared, state, piecewise = start.prepared, start.state, start.prepared.mechanics.piecewise
 
     def output(s):
@@ -268,7 +269,7 @@ def _with_outputs(
 def _judged(
     start: Start, begun: Step, step: Step, choice: Choice, ahead: Advance, unique, verdict: Verdict
 ) -> Verdict:
-    """Status and flags by what a pass has found."""
+    """Verdict with the status and flags of this pass."""
     prepared, state, settled = start.prepared, start.state, choice.settled
     equations, (frozen, _, still) = start.common.equations, start.still
     mechanics, signs = prepared.mechanics, choice.signs
@@ -287,7 +288,7 @@ def _judged(
         verdict = verdict.ended(Status.STALLED, lost).ended(Status.INCONSISTENT, gone)
         verdict = verdict.flagged(Flag.NO_MODE, gone)
     if mechanics.varying is not None:
-        # Numbers that a sweep varies may leave no mass, or a negative one.
+        # A sweep may vary numbers so that a mass vanishes or becomes negative.
         pivot = eliminate(jax.lax.stop_gradient(mechanics.M), 0.0).pivot
         verdict = verdict.ended(Status.INCONSISTENT, ~(pivot > 0))
     if mechanics.tied is not None:
@@ -301,7 +302,7 @@ def _judged(
 
 
 def _guess(start: Start, begun: Step, choice: Choice, ahead: Advance) -> Guess:
-    """The modes that the guard which ends the motion leads to."""
+    """The modes to which the guard that ends the motion leads."""
     prepared, state, signs = start.prepared, start.state, choice.signs
     (frozen, equations, still), nt = start.still, prepared.nt
     fired = ahead.fired[: prepared.n_guards]
@@ -317,7 +318,7 @@ def _guess(start: Start, begun: Step, choice: Choice, ahead: Advance) -> Guess:
         stays,
         equations.redundant,
     )
-    # A guard that vanished identically is still zero; so is the one that fired.
+    # A guard that vanished identically is still zero, and so is the one that fired.
     kept = eqx.tree_at(lambda s: s.known, state, (fired | signs.null).astype(jnp.int32))
     slid = rules.slides(state.mode)
     known = known_after(frozen, kept, mode, segment, slid & fired[:nt], kept.known)
@@ -336,7 +337,7 @@ def _watched(
     happens: Happens,
     verdict: Verdict,
 ) -> tuple[Happens, Verdict]:
-    """Records of what events of the user's own have seen, and the flags that these set."""
+    """State of the user events after the pass, and the flags that they set."""
     prepared, state, settles = start.prepared, start.state, happens.settles
     assert prepared.events is not None
     jumps = decision.changes | (~choice.settled & choice.transition.impact)
@@ -355,7 +356,7 @@ def _watched(
 def _after_events(
     start: Start, seen: Seen, decision: Decision, found: Changed, verdict: Verdict
 ) -> tuple[Changed, Verdict]:
-    """The state that events of the user's own change, with modes as at the start of a run."""
+    """State after the changes by user events, with modes as at the start of a run."""
     anywhere, prepared, state = start.anywhere, start.prepared, start.state
     assert prepared.events is not None
     changes, piecewise = decision.changes, prepared.mechanics.piecewise
@@ -395,7 +396,7 @@ def _next_state(
     verdict: Verdict,
     logged: Logged,
 ) -> State:
-    """The state after the pass, by what happens."""
+    """State after the pass, chosen by its outcome."""
     prepared, state, settled = start.prepared, start.state, choice.settled
     settles, moves, _, watch = happens
     arrived = ahead.fired[: 2 * prepared.nt].any()
@@ -408,7 +409,7 @@ def _next_state(
 
     mode, sharing = chosen(guess.mode, state.mode, found.mode), choice.sharing
     if sharing is not None:
-        # In other modes other reactions are open.
+        # In other modes other reactions are undetermined.
         stays = jnp.all(mode == state.mode)
         sharing = jax.tree.map(lambda x: jnp.where(stays, x, jnp.zeros_like(x)), sharing)
     change = state.change

@@ -1,4 +1,4 @@
-"""The piece of the trajectory that a pass covers."""
+"""Piece of the trajectory that a pass covers."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def piece_of_pass(
 
 
 def _states(prepared: Prepared, old: State, p: Values):
-    """States of elements as polynomials."""
+    """States of elements as polynomials on the step."""
     own = p.v[:, prepared.mechanics.n_dofs :]
     if not p.elongation.shape[1]:
         return own
-    # Of the constant terms, then of those that vanish at the start.
+    # First the constant terms, then those that vanish at the start.
     piecewise = prepared.mechanics.piecewise
     first = piecewise.elongations(old.inner, p.elongation[0])
     inner = old.inner._replace(anchor=jnp.zeros_like(old.anchor))

@@ -1,6 +1,6 @@
-"""Friction in pins, in a fixed mode: reactions of joints that follow friction torques.
+"""Friction in pins in a fixed mode: reactions of joints, which follow from friction torques.
 
-``L``: reactions of contacts by forces, ``sliding`` (nf,): friction by its limit, as in
+``L``: reactions of contacts by forces; ``sliding`` (nf,): ratio of friction to its limit, as in
 :class:`jfric.solvers.event_driven.mode_equations.ModeEquations`.
 """
 
@@ -24,8 +24,8 @@ def _by_torques(here: Mechanics, L: Float[Array, "m n"]) -> Float[Array, "k 2 k"
 
 
 def limits_of_pins(here: Mechanics, L, sliding, joint: Float[Array, " e"]) -> Float[Array, " nf"]:
-    """``r |R|`` of the pins, zeros elsewhere among friction elements; ``joint``: reactions of all
-    joints without friction of pins that slide."""
+    """Limits ``r |R|`` of the pins, zeros for all other friction elements; ``joint``: reactions of
+    all joints without the friction of pins that slide."""
     assert here.pins is not None
     ratio, free, pins = sliding[here.pins.at], here.pins.of(joint), here.pins
     found = rules.sliding_limits(free, _by_torques(here, L), ratio, pins.radius)
@@ -33,8 +33,8 @@ def limits_of_pins(here: Mechanics, L, sliding, joint: Float[Array, " e"]) -> Fl
 
 
 def pins_are_unique(here: Mechanics, L, sliding) -> Bool[Array, ""] | bool:
-    """Whether reactions and friction of the pins are: joints are not redundant, and torques change
-    reactions by less than these torques follow from."""
+    """Whether reactions and friction of the pins are unique: joints are not redundant, and torques
+    change the reactions by less than the reactions from which the torques follow."""
     if here.pins is None or here.tied is None:
         return True
     ratio, radius = sliding[here.pins.at], here.pins.radius

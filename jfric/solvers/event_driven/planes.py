@@ -1,8 +1,8 @@
 """Friction in planes on a step: how sliding begins, how far a step may go, and where sliding stops.
 
-A stop in a plane is no change of sign: the direction of sliding turns onto the load, in general
-without end. Steps that shrink with the time that is left keep their order; what is left when it is
-negligible is one straight line.
+A stop in a plane is no change of sign: the direction of sliding turns towards the load, in general
+without end. Steps that shrink with the remaining time keep their order; once the remaining time is
+negligible, the rest of the motion is one straight line.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.smooth_piece import SmoothPiece
 from jfric.solvers.event_driven.state import State, relative_velocities, velocity_tolerance
 
-#: Part of the time to the end of sliding that a step may take.
+#: Fraction of the time to the end of sliding that a step may take.
 PART = 0.5
-#: Time to the end of sliding, relative to the elapsed time and to that of the motion, that is left
-#: to a straight line.
+#: Time to the end of sliding, relative to the elapsed time and to the time scale of the motion,
+#: that is covered by a straight line.
 LEFT = 1e-13
-#: Rounding error of a direction of sliding that is not known any more.
+#: Rounding error above which a direction of sliding counts as unknown.
 BLURRED = 1e-3
 #: Rounds over several planes that begin to slide at one instant.
 ROUNDS = 60
-#: Sliding acceleration that Newton's method begins with, relative to that without friction:
-#: small, as the direction is known better than the speed, which the first step finds.
+#: Sliding acceleration with which Newton's method begins, relative to that without friction: small,
+#: as the direction is known better than the speed, which the first step finds.
 PUSH = 1e-5
-#: What is added to directions that depend on each other, relative to the mobility of all.
+#: Regularisation of directions that depend on each other, relative to the mobility of all.
 REGULAR = 1e-12
 
 
@@ -48,12 +48,12 @@ def _resting(prepared: Prepared, state: State) -> Bool[Array, " np"]:
 
 
 class Begun(NamedTuple):
-    """How a step begins.
+    """Start of a step.
 
-    ``piece``: as it is at its start, where the direction of sliding may not be defined yet;
-    ``guess``: accelerations (n,) of the time after it, near those on a first short step; ``pivot``:
-    that of the normal forces of contacts, which their friction changes; a negative one as in
-    :class:`jfric.contact.reactions.Reactions`.
+    ``piece``: the equations at its start, where the direction of sliding may not be defined yet;
+    ``guess``: accelerations (n,) as a function of the time after the start, close to those on a
+    first short step; ``pivot``: that of the normal forces of contacts, which their friction
+    changes; negative values mean the same as in :class:`jfric.contact.reactions.Reactions`.
     """
 
     piece: SmoothPiece
@@ -62,7 +62,7 @@ class Begun(NamedTuple):
 
 
 def begun(piece: SmoothPiece, still: SmoothPiece) -> Begun:
-    """See :class:`Begun`; ``still``: the piece without derivatives."""
+    """Start of a step, see :class:`Begun`; ``still``: the piece without derivatives."""
     prepared, state = piece.prepared, piece.state
     planes, nf = prepared.mechanics.planes, prepared.nf
     rows, parts = np.concatenate(planes), components(prepared.mechanics)
@@ -70,7 +70,8 @@ def begun(piece: SmoothPiece, still: SmoothPiece) -> Begun:
     owner = np.repeat(np.arange(len(planes)), [len(own) for own in planes])
     rests, none = _resting(prepared, state), jnp.zeros(rows.shape, state.q.dtype)
     start = jnp.zeros_like(state.t), still.state.q, still.state.v
-    # Without friction of what begins to slide, and of contacts, whose normal forces it changes.
+    # Without the friction of contacts (it changes their normal forces) and of planes that begin to
+    # slide.
     of_contact = first >= nf
     moving = rules.slides(state.mode[first]) & of_contact & ~rests
     without = still.beginning(Onset(rests | moving, none, rests & False))
@@ -81,7 +82,7 @@ def begun(piece: SmoothPiece, still: SmoothPiece) -> Begun:
     sliding = matvec(W, free) - matvec(still.g.acceleration[rows], still.g.w)
     moves = matmul(still.equations.P, W.T)
     D = matmul(W, moves)
-    # What a unit friction changes of the normal forces.
+    # Changes of the normal forces by unit frictions.
     presses = jnp.zeros((len(planes), len(rows)), D.dtype)
     if of_contact.any():
         changes = matmul(still.equations.L[still.plane_rows[1]], W.T)
@@ -91,7 +92,7 @@ def begun(piece: SmoothPiece, still: SmoothPiece) -> Begun:
     ratio = kinetic(still.prepared, still.state, now.gamma[0])[0][rows]
 
     def load(k, friction, ratio):
-        """The plane's normal force with friction of this ratio to it, and what else moves it."""
+        """The plane's normal force under friction of this ``ratio``, and other causes of motion."""
         own = parts[k]
         outer = friction.at[own].set(0.0)
         alone = normal[k] + matvec(presses[k][None], outer)[0]
@@ -129,7 +130,7 @@ def begun(piece: SmoothPiece, still: SmoothPiece) -> Begun:
     first = still.beginning(Onset(rests, direction, holds)).acceleration(*start)
     lengths = jnp.concatenate([x.lengths for x in at_rest])
     size = jnp.max(jnp.abs(sliding * lengths))
-    # Relative to partners that move as they will, what rests begins to slide as it is pushed.
+    # A resting contact begins to slide as it is pushed, relative to partners that move freely.
     resting = rests[owner]
     push = jnp.where(resting, PUSH * size * direction, 0.0)
     scale = jnp.trace(D * lengths[:, None] * lengths[None, :])
@@ -146,9 +147,9 @@ def begun(piece: SmoothPiece, still: SmoothPiece) -> Begun:
 
 
 def without_friction(prepared: Prepared, state: State) -> Onset:
-    """Planes slide as if they had none: its stiffness grows without bound towards the end of
-    sliding, where :func:`longest_step` and the error decide, and is one of rounding errors where
-    sliding begins."""
+    """Onset for planes that slide as if they had no friction: its stiffness grows without bound
+    towards the end of sliding, where :func:`longest_step` and the error limit the step, and
+    consists of rounding errors where sliding begins."""
     planes = prepared.mechanics.planes
     slides = rules.slides(state.mode[np.asarray([rows[0] for rows in planes])])
     none = jnp.zeros((sum(map(len, planes)),), state.q.dtype)
@@ -156,9 +157,9 @@ def without_friction(prepared: Prepared, state: State) -> Onset:
 
 
 def roundings_of_direction(piece: SmoothPiece) -> Float[Array, ""]:
-    """Rounding error of the directions of sliding, in roundings: velocities over the difference of
-    them that a plane slides with, as it is beside a belt. At least 1. ``piece``: without
-    derivatives."""
+    """Rounding error of the directions of sliding, in units of the floating-point precision and at
+    least 1: ratio of the velocities to their difference, with which a plane slides (small next to a
+    moving belt, say). ``piece``: without derivatives."""
     prepared, state, g = piece.prepared, piece.state, piece.g
     W, given = prepared.W, g.velocity
     gamma = jnp.abs(matvec(W, state.v) - matvec(given, g.w))
@@ -172,7 +173,7 @@ def roundings_of_direction(piece: SmoothPiece) -> Float[Array, ""]:
 
 
 def longest_step(piece: SmoothPiece) -> Float[Array, ""]:
-    """How far a step may go towards the end of sliding in a plane [s]."""
+    """Longest step towards the end of sliding in a plane [s]."""
     piece = jax.lax.stop_gradient(piece)
     prepared, state, g = piece.prepared, piece.state, piece.g
     a = piece.acceleration(jnp.zeros_like(state.t), state.q, state.v)
@@ -188,7 +189,7 @@ def longest_step(piece: SmoothPiece) -> Float[Array, ""]:
 
 
 def stop(prepared: Prepared, state: State, ahead: Advance, natural) -> Advance:
-    """Go on to the end of sliding in a plane where the time that it takes is negligible."""
+    """Continue to the end of sliding in a plane where the time to it is negligible."""
     nt, values = prepared.nt, ahead.values
     now = prepared.at(ahead.t, ahead.q, ahead.v)
     gamma = relative_velocities(now, ahead.t, ahead.v)[:nt]
@@ -218,7 +219,7 @@ def stop(prepared: Prepared, state: State, ahead: Advance, natural) -> Advance:
         t_rest=jnp.where(on, rest, ahead.t_rest),
         q=ahead.q + last * (ahead.v + 0.5 * last * values.a),
         v=ahead.v + last * values.a,
-        # Steps were short for the sake of this stop.
+        # Steps were short only because of this stop.
         h_max=jnp.where(on, jnp.inf, ahead.h_max),
         fired=fired,
     )
@@ -226,7 +227,7 @@ def stop(prepared: Prepared, state: State, ahead: Advance, natural) -> Advance:
 
 def at_rest_after_impact(prepared: Prepared, t, v, v_scale, mode) -> Bool[Array, " nt"]:
     """Components of planes in which an impact, of whatever contact, has left no sliding velocity:
-    that sliding begins anew, or friction holds, is decided from rest."""
+    whether sliding begins again or friction holds is decided from rest."""
     gamma = jnp.abs(relative_velocities(prepared, t, v)[: prepared.nt])
     small = velocity_tolerance(prepared, t, v_scale)[: prepared.nt]
     found = jnp.zeros(gamma.shape, bool)
@@ -243,15 +244,16 @@ def _left(prepared: Prepared, k: int, gamma, rate) -> Float[Array, ""]:
 
 
 def all_components(prepared: Prepared, flips: Bool[Array, " c"]) -> Bool[Array, " c"]:
-    """Contacts to flip, with all components of a plane."""
+    """Contacts to flip, extended to all components of their planes."""
     for i, *others in prepared.mechanics.planes:
         flips = flips.at[np.asarray(others)].set(flips[i])
     return flips
 
 
 def first_step(prepared: Prepared, state: State, flips: Bool[Array, " c"]) -> Float[Array, ""]:
-    """Longest step to try after modes flip. How short the step to this instant was says nothing of
-    sliding, which a step too short would leave with a velocity of rounding errors."""
+    """Longest step to try after modes flip. The length of the step to this instant does not limit
+    the next one if a plane flips: too short a step would leave a sliding velocity of rounding
+    errors."""
     h_max = state.h_max
     for i, *_ in prepared.mechanics.planes:
         h_max = jnp.where(flips[i], jnp.inf, h_max)

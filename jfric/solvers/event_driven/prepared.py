@@ -1,4 +1,4 @@
-"""Everything that stays the same during a run, computed once before the loop."""
+"""Data that stay the same during a run, computed once before the loop."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from jfric.system.problem import Problem
 
 
 class Prepared(WithContacts):
-    """A mechanics with its contact-space matrices. Rows: tangents (nt), then normals (nu)."""
+    """Mechanics with its contact-space matrices. Rows: tangents (nt), then normals (nu)."""
 
     mechanics: Mechanics
     W: Float[Array, "m n"]
     W_base: Float[Array, "m nb"]
-    #: ``M^-1 R^T`` and ``W M^-1 R^T``. ``R`` is ``W`` but for friction elements with a reaction of
-    #: their own, which make ``D`` unsymmetric.
+    #: ``M^-1 R^T`` and ``W M^-1 R^T``. ``R`` equals ``W`` except for friction elements with a
+    #: reaction of their own, which make ``D`` unsymmetric.
     MW: Float[Array, "n m"]
     D: Float[Array, "m m"]
     #: ``W M^-1`` where it is not the transpose of ``MW``, else None.
@@ -38,8 +38,8 @@ class Prepared(WithContacts):
     static_negative: Float[Array, " nt"]
     kinetic_positive: Float[Array, " nt"]
     kinetic_negative: Float[Array, " nt"]
-    #: Contacts without a tangent. One with a coefficient of zero is not: it keeps its sign of
-    #: sliding, or derivatives to the coefficient would be wrong.
+    #: Contacts without a tangent. A contact with a coefficient of zero is not among them: it keeps
+    #: its sign of sliding, or derivatives with respect to the coefficient would be wrong.
     frictionless: Bool[Array, " nt"]
     #: Unilateral contacts whose limits of friction are both zero.
     unlimited: Bool[Array, " nt"]
@@ -51,31 +51,31 @@ class Prepared(WithContacts):
     end: Float[Array, ""]
     #: Whether the directions of all contacts are linearly independent by structure.
     independent: bool = eqx.field(static=True)
-    #: Events of the user's own, or None.
+    #: User events, or None.
     events: UserEvents | None = None
 
     def at(self, t, q, v) -> Prepared:
-        """This system as seen at one instant, where something depends on position."""
+        """System as evaluated at one instant, where something depends on position."""
         if self.mechanics.varying is None:
             return self
         mechanics, matrices = _seen_at(self.mechanics, t, q, v)
         return replace(self, mechanics=mechanics, **matrices)
 
     def near(self, t, q, v) -> Prepared:
-        """This system with the directions of an instant near by, and the operators that solve its
-        equations as they are."""
+        """System with the directions of an instant close by, and the operators that solve its
+        equations unchanged."""
         here = self.mechanics.near(t, q, v)
         return replace(self, mechanics=here, W=jnp.concatenate([here.W_T, here.W_N]))
 
     def in_regions(self, regions: Int[Array, " np"]) -> Prepared:
-        """This system with polygons touched in these ``regions``."""
+        """System with polygons touched in these ``regions``."""
         if not self.mechanics.polygons:
             return self
         return replace(self, mechanics=self.mechanics.in_regions(regions))
 
     @property
     def let_go(self) -> Bool[Array, " nu"] | None:
-        """Unilateral contacts that cannot touch: points beside corners of polygons; None where
+        """Unilateral contacts that cannot touch: points next to corners of polygons; None where
         there are no polygons."""
         polygons = self.mechanics.polygons
         if not polygons:
@@ -85,7 +85,7 @@ class Prepared(WithContacts):
 
     @property
     def kind(self) -> Kind:
-        """Kinds of the contacts (nt,); no array but one bool for what all share by structure."""
+        """Kinds of the contacts (nt,); a fact that all share by structure is a single bool."""
         unilateral = _flag(np.arange(self.nt) >= self.nf)
         unlimited = self.unlimited if self.nu else False
         return Kind(unilateral, _flag(self.mechanics.frictionless), unlimited)
@@ -108,12 +108,12 @@ class Prepared(WithContacts):
 
     @property
     def many(self) -> bool:
-        """Whether there are so many rows that what is seldom needed is skipped, not masked."""
+        """Whether there are so many rows that rarely needed parts are skipped instead of masked."""
         return self.D.shape[0] > UNROLLED_INVERSE
 
     @property
     def releases(self) -> bool:
-        """Whether letting go of one contact, whose friction drops, may decide whether others do."""
+        """Whether the release of a contact, whose friction then drops, may make others slide."""
         drops = any(law.drops_at_onset for law in self.mechanics.laws)
         return self.nt > 1 and not self.independent and drops
 
@@ -127,21 +127,23 @@ class Prepared(WithContacts):
     @property
     def implicit(self) -> bool:
         """Whether Runge-Kutta steps are implicit: for elements with stiff states, and for friction
-        in planes, stiff towards the end of sliding and not defined where it begins."""
+        in planes, which is stiff towards the end of sliding and not defined where sliding
+        begins."""
         return bool(self.mechanics.planes) or self.mechanics.stiff
 
     @property
     def regular(self) -> bool:
-        """Whether reactions are always unique: friction cannot make a pivot vanish either."""
+        """Whether reactions are always unique, so that not even friction makes a pivot vanish."""
         rough = [not f for f in self.mechanics.frictionless[self.nf :]]
         return self.independent and not any(rough)
 
     @property
     def shares(self) -> bool:
-        """Whether contacts may share a load in a way that what holds depends on.
+        """Whether contacts may share a load in different ways, of which some hold.
 
-        Friction along lines with given limits alone has one motion, which pivoting finds. Two sides
-        of a joint do not press against each other: with friction on its reaction nothing is shared.
+        Friction along lines with given limits alone has one motion, which pivoting finds. The two
+        sides of a joint do not press against each other: with friction on its reaction nothing is
+        shared.
         """
         planes = bool(self.mechanics.planes)
         several = self.nt > 1 and (self.nu > 0 or planes)
@@ -149,16 +151,16 @@ class Prepared(WithContacts):
 
     @property
     def n_guards(self) -> int:
-        """Two guards for each contact, each piecewise-linear element and each polygon."""
+        """Number of guards: two for each contact, piecewise-linear element and polygon."""
         return 2 * (self.nt + self.mechanics.piecewise.count + len(self.mechanics.polygons))
 
     @property
     def n_watched(self) -> int:
-        """Guards, and events of the user's own."""
+        """Number of guards and user events."""
         return self.n_guards + (0 if self.events is None else self.events.count)
 
 
-# What asks for the structure of a problem alone, and a run, share what was traced.
+# Structural queries and runs share one trace.
 @eqx.filter_jit(inline=True)  # pyright: ignore[reportCallIssue]
 def prepare(problem: Problem) -> Prepared:
     """Assemble a problem and its contact-space matrices."""
@@ -167,7 +169,7 @@ def prepare(problem: Problem) -> Prepared:
     static = [law.static() for law in mechanics.laws]
     kinetic = [law.kinetic(0.0) for law in mechanics.laws]
     static_positive, static_negative = _columns(static)
-    # In a plane it depends on the velocity.
+    # In a plane the coefficient depends on the velocity.
     kinetic_positive, kinetic_negative = (
         jnp.where(mechanics.in_plane, 0.0, x) for x in _columns(kinetic)
     )
@@ -191,7 +193,7 @@ def prepare(problem: Problem) -> Prepared:
 
 @jax.jit
 def _seen_at(mechanics: Mechanics, t, q, v) -> tuple[Mechanics, dict[str, Any]]:
-    """The mechanics at an instant with its matrices; traced once for the many places of a pass."""
+    """Mechanics at an instant with its matrices; traced once for its many uses in a pass."""
     here = mechanics.at(t, q, v)
     return here, _contact_space(here)
 
@@ -212,7 +214,7 @@ def _contact_space(mechanics: Mechanics) -> dict[str, Any]:
 
 
 def _flag(values) -> Flag:
-    """One bool for facts that are the same for all contacts."""
+    """A single bool for a fact that is the same for all contacts, else an array."""
     values = np.asarray(values, bool)
     return bool(values.any()) if values.all() or not values.any() else values
 
@@ -235,9 +237,11 @@ def _columns(pairs):
 
 
 def _independent(mechanics: Mechanics) -> bool:
-    """Each contact acts on a degree of freedom that no other contact touches, or there is one.
+    """Whether each contact acts on a degree of freedom that no other contact touches, or there is
+    only one contact.
 
-    Friction that acts elsewhere tells nothing about others: any two may make ``D`` singular.
+    Friction that acts in another direction gives no information about the others: any two may make
+    ``D`` singular.
     """
     if mechanics.tied is not None:
         return False

@@ -1,4 +1,4 @@
-"""Which edges and corners of polygons are touched, as the inequalities of their regions end."""
+"""Edges and corners that polygons touch: changes where the inequalities of a region end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jfric.solvers.event_driven.transitions import Signs, Transition
 
 
 class Move(NamedTuple):
-    """Regions that follow: ``way`` (np,) is -1, 0 or 1; ``any``: whether there is a change."""
+    """Next regions: ``way`` (np,) is -1, 0 or 1; ``any``: whether there is a change."""
 
     region: Int[Array, " np"]
     way: Int[Array, " np"]
@@ -24,10 +24,10 @@ class Move(NamedTuple):
 
 
 def next_regions(prepared: Prepared, state: State, signs: Signs) -> Move:
-    """The regions that violated guards lead to.
+    """The regions to which violated guards lead.
 
-    Both inequalities of a corner end at once where a point comes back through it, and always for
-    a plate: the side it is on decides.
+    Both inequalities of a corner end at once where a point comes back through the corner, and
+    always for a plate: the side on which the point is decides.
     """
     polygons = prepared.mechanics.polygons
     start = prepared.n_guards - 2 * len(polygons)
@@ -42,7 +42,7 @@ def next_regions(prepared: Prepared, state: State, signs: Signs) -> Move:
 def only_regions(
     move: Move, transition: Transition, pivoting: Pivoting
 ) -> tuple[Transition, Pivoting]:
-    """The transition of a pass on which nothing changes but regions: modes are judged after it."""
+    """Transition of a pass that changes regions only: modes are judged in the next pass."""
     still = ~move.any
     fresh = start_pivoting()._replace(flips=pivoting.flips)
     chosen = (jnp.where(move.any, a, b) for a, b in zip(fresh, pivoting, strict=True))

@@ -1,9 +1,9 @@
 """The Runge-Kutta flow: any system, through diffrax's explicit methods.
 
-A step's motion is the polynomial of the method's dense output; what is linear in it follows, and
-the rest is sampled at Chebyshev-Lobatto nodes. The certificate holds for these polynomials,
-widened by the method's error estimate and the tail of what was sampled. Events found on them are
-then landed on with real steps, so that the state at an event is the solver's, not the
+A step's motion is the polynomial of the method's dense output. Quantities linear in the motion
+follow from it, and the others are sampled at Chebyshev-Lobatto nodes. The certificate holds for
+these polynomials, widened by the method's error estimate and the tail of the sampled series. Events
+found on them are then reached by real steps, so that the state at an event is the solver's, not the
 interpolant's.
 """
 
@@ -50,10 +50,10 @@ from jfric.system.load_friction import CarriedRows
 
 #: Relative threshold for leading coefficients that count as zero.
 ZERO = 1e-11
-#: Changes of accelerations that do not matter, in rounding errors of the direction of sliding.
+#: Negligible changes of accelerations, in rounding errors of the direction of sliding.
 TURNED = 4.0
-#: Part of the largest velocity, in the metric of the masses, that is not resolved where directions
-#: depend on position or friction acts in planes.
+#: Fraction of the largest velocity, in the metric of the masses, below which velocities are not
+#: resolved where directions depend on position or friction acts in planes.
 HELD = 1e-6
 
 
@@ -64,14 +64,14 @@ class RungeKuttaFlow(eqx.Module):
     method: str = eqx.field(static=True, default="dopri8")
     #: Events are landed on by real steps.
     lands: bool = eqx.field(static=True, default=True)
-    #: For a program that will be lowered.
+    #: Whether the program will be lowered.
     lowered: bool = eqx.field(static=True, default=False)
-    #: Whether there will be derivatives: their errors take part in the choice of steps.
+    #: Whether there will be derivatives: their errors then take part in the choice of steps.
     derivatives: bool = eqx.field(static=True, default=True)
     looks_first: ClassVar[bool] = False
 
     def zero(self, dtype) -> float:
-        """Part of what a quantity is made of below which it counts as zero."""
+        """Fraction of the sum of its contributions below which a quantity counts as zero."""
         return threshold(smallest_tolerance(self, dtype), dtype)
 
     def natural_step(self, prepared, equations, state):
@@ -79,7 +79,7 @@ class RungeKuttaFlow(eqx.Module):
         if prepared.mechanics.varying is None:
             return 0.5 * natural_step(prepared, equations)
         g = given(prepared, equations, state.t)
-        # A step has no derivative: all of it is constant here.
+        # The length of a step has no derivative: everything here is a constant.
         piece = varying_piece(prepared, equations, g, state, jnp.zeros_like(state.q))
         piece = dataclasses.replace(piece, still=True)
         if prepared.mechanics.planes:
@@ -89,13 +89,13 @@ class RungeKuttaFlow(eqx.Module):
     def _stages(
         self, piece: SmoothPiece, quiet: SmoothPiece, h, guess: Callable | None, unbalanced
     ):
-        """The motion on a step, and, for derivatives, a small change of its start with what becomes
-        of it; ``quiet``: the piece without derivatives."""
+        """Motion on a step, and, for derivatives, a small change of its start with the result at
+        its end; ``quiet``: the piece without derivatives."""
         prepared, state = piece.prepared, piece.state
         if guess is not None:
             parts = unbalanced
             if prepared.mechanics.planes:
-                # Slow sliding turns by rounding errors, and accelerations with it.
+                # Slow sliding turns by rounding errors, and accelerations turn with it.
                 parts = unbalanced * (TURNED / GOOD) * roundings_of_direction(quiet)
             found = collocation(piece.acceleration, state.q, state.v, h, guess, parts)
             if not self.derivatives:
@@ -123,7 +123,7 @@ class RungeKuttaFlow(eqx.Module):
         return first_event(prepared, state, step, signs, natural, on, **how)
 
     def longest_step(self, prepared, equations, g: Given, state, force):
-        """How far a step may go towards the end of sliding in a plane [s]."""
+        """Longest step towards the end of sliding in a plane [s]."""
         return longest_step(_piece(prepared, equations, g, state, force))
 
     def step(self, prepared, equations, g: Given, state, h, force) -> Step:
@@ -148,7 +148,7 @@ class RungeKuttaFlow(eqx.Module):
         if moved is not None and change is not None:
             astray = change_error(prepared, equations, change, moved, jax.lax.stop_gradient(h))
             if rests is not None:
-                # Where sliding begins its direction has no derivative.
+                # Where sliding begins, its direction has no derivative.
                 astray = jnp.where(rests, 0.0, astray)
             ratio = jnp.maximum(ratio, astray / rtol)
         implicit = guess is not None
@@ -183,7 +183,7 @@ class RungeKuttaFlow(eqx.Module):
 def _with_change(
     method: str, piece: SmoothPiece, quiet: SmoothPiece, h, change: Float[Array, " y"]
 ) -> tuple[Stages, Stages]:
-    """An explicit step, and how it moves a small ``change`` of its start; ``quiet``: the piece
+    """Explicit step of the motion and of a small ``change`` of its start; ``quiet``: the piece
     without derivatives."""
     n = piece.state.q.shape[0]
 
@@ -203,10 +203,10 @@ def _piece(prepared, equations, g: Given, state, force) -> SmoothPiece:
 
 
 def _if_accepted(found: Stages, start, accepted) -> Stages:
-    """A step that is too long counts as rest: it may have left what the equations are defined for,
-    or grown beyond all numbers.
+    """Replace a step that is too long by rest: it may have left the domain of the equations, or
+    grown beyond all numbers.
 
-    Where they are not defined at its start they stay undefined.
+    Where the equations are not defined at its start, the values stay undefined.
     """
     kept = accepted | ~jnp.isfinite(jnp.sum(found.slopes[0]))
     rest = jnp.zeros_like(found.dense).at[0].set(start)
@@ -217,12 +217,12 @@ def _if_accepted(found: Stages, start, accepted) -> Stages:
 def _polynomials(
     piece: SmoothPiece, motion: Float[Array, "p y"], h, rests: Bool[Array, ""] | None, *, apart
 ):
-    """Coefficients (p, z) on the step, and bounds (z,) on what they leave out.
+    """Coefficients (p, z) on the step, and bounds (z,) on their truncation errors.
 
-    The motion and powers of time are polynomials; those of all else go through values at nodes.
+    The motion and powers of time are polynomials; all other quantities are interpolated at nodes.
     ``rests``: whether sliding in a plane begins from rest, where it has no direction yet: the value
-    at the start is then that of the polynomials through the others.
-    ``apart``: for a program that will be lowered, which writes loops out.
+    at the start is then that of the polynomial through the other nodes.
+    ``apart``: for a program that will be lowered, which unrolls loops.
     """
     nodes, fit = nodes_and_fit(motion.dtype.name)
     n, count = motion.shape[1] // 2, motion.shape[0]
@@ -246,28 +246,28 @@ def _polynomials(
 
 
 def _to_start(nodes: np.ndarray) -> np.ndarray:
-    """Weights of the values at all nodes but the first, at zero, for the value there."""
+    """Weights of the values at all nodes except the first, at zero, for the value there."""
     others = nodes[1:].astype(float)
     pairs = others[None, :] / (others[None, :] - others[:, None] + np.eye(len(others)))
     return np.prod(np.where(np.eye(len(others), dtype=bool), 1.0, pairs), axis=1)
 
 
 def smallest_tolerance(flow: RungeKuttaFlow, dtype) -> float:
-    """No tolerance below what the precision can resolve."""
+    """Tolerance of a step, not below the resolution of the precision."""
     return max(flow.rtol, 64 * float(jnp.finfo(dtype).eps))
 
 
 def threshold(rtol: float, dtype) -> float:
-    """Leading coefficients of guards count as zero below this part of what they are made of.
+    """Fraction of its contributions below which a leading coefficient of a guard is zero.
 
-    What the integration error hides does, or ties would be decided by it.
+    A coefficient hidden by the integration error is zero: otherwise this error would decide ties.
     """
     return max(ZERO, constants(dtype).zero, 30 * rtol)
 
 
 def factor_of_step(ratio, order: int):
-    """The next step over this one, and whether this one is accepted; ``ratio``: its error over the
-    tolerance, which may be undefined where the step is much too long."""
+    """Ratio of the next step to this one, and whether this one is accepted; ``ratio``: its error
+    over the tolerance, which may be undefined where the step is much too long."""
     ratio = jnp.where(jnp.isnan(ratio), jnp.inf, ratio)
     factor = 0.9 * jnp.exp(jnp.log(jnp.maximum(ratio, 1e-12)) / -order)
     accepted = jax.lax.stop_gradient(ratio <= 1.0)
@@ -279,7 +279,7 @@ def _start(piece: SmoothPiece, h, frozen: SmoothPiece | None):
     ``piece`` as a constant, where it is known.
 
     The flow is differentiated exactly: positions are known to their fourth derivative, velocities
-    to the third, forces to the second; what is beyond counts as zero.
+    to the third, forces to the second; higher derivatives count as zero.
     """
     prepared, equations, g, state = piece.prepared, piece.equations, piece.g, piece.state
     z = piece.derivatives(state.q, state.v, frozen)
@@ -381,7 +381,7 @@ def _load_sizes(
 
 
 def _region_sizes(prepared: Prepared, state, rates, region) -> list[Float[Array, " nr"]]:
-    """Magnitudes of what is positive in the regions of polygons, and of its derivatives."""
+    """Magnitudes of the left sides of polygons' inequalities, and of their derivatives."""
     mechanics = prepared.mechanics
     if not mechanics.polygons:
         return [region[0]]
@@ -393,10 +393,10 @@ def _region_sizes(prepared: Prepared, state, rates, region) -> list[Float[Array,
 
 
 def _resolved(sizes: Float[Array, "l k"]) -> Float[Array, "l k"]:
-    """Magnitudes of coefficients, none below rounding errors of those before.
+    """Magnitudes of coefficients, none below the rounding errors of those before.
 
     A body at rest on curved contacts has velocities of rounding errors, and forces that these
-    change: what moves a guard by less than a part of these in the whole step decides nothing.
+    change: a change of a guard below a fraction of these errors in the whole step decides nothing.
     """
     before = jnp.pad(jax.lax.cummax(sizes[:-1], axis=0), ((1, 0), (0, 0)))
     return jnp.maximum(sizes, jnp.finfo(sizes.dtype).eps ** 0.5 * before)
@@ -417,8 +417,8 @@ def _margin_sizes(prepared: Prepared, friction, normal) -> Float[Array, "l np"]:
 
 
 def _terms(piece: SmoothPiece, s, q, v, v_scale) -> Float[Array, " n"]:
-    """Magnitudes of the terms of accelerations, of which formulas show none: what changes of all
-    positions and velocities by their own size, up and down, make of them."""
+    """Magnitudes of the terms of accelerations, which formulas do not show: the change of the
+    accelerations if all positions and velocities change by their own size, up or down."""
     size = jnp.concatenate([jnp.maximum(jnp.abs(q), piece.state.q_scale), v_scale])
     along = jnp.split(jnp.sign(generic_change(piece.prepared.inertia_scale)) * size, 2)
     _, found = jax.jvp(functools.partial(piece.acceleration, s), [q, v], along)
@@ -428,12 +428,12 @@ def _terms(piece: SmoothPiece, s, q, v, v_scale) -> Float[Array, " n"]:
 def _error(rtol: float, piece: SmoothPiece, found: Stages, h, unbalanced):
     """Error relative to tolerance and scale of each component, and relative to the scale.
 
-    Velocities are not resolved below a thousandth of what forces and reactions would cause if
-    they did not cancel (accelerations ``unbalanced``): rounding error would be mistaken for
-    integration error; nor are states below that of the terms of their rates. Where directions
-    depend on position, and where friction acts in planes, nothing is resolved below a millionth of
-    the energy's root: what joints and contacts hold, and what parallel friction does not turn, has
-    a velocity of rounding errors alone.
+    Velocities are not resolved below a thousandth of the effect that forces and reactions would
+    have if they did not cancel (accelerations ``unbalanced``), as rounding error would be mistaken
+    for integration error; nor are states below a thousandth of the terms of their rates. Where
+    directions depend on position, and where friction acts in planes, nothing is resolved below a
+    millionth of the square root of the energy: velocities held by joints and contacts, or not
+    turned by parallel friction, are rounding errors alone.
     """
     state, n = piece.state, piece.state.q.shape[0]
     size = jnp.abs(found.end)
@@ -446,7 +446,7 @@ def _error(rtol: float, piece: SmoothPiece, found: Stages, h, unbalanced):
         terms = jnp.minimum(begins, _terms(piece, h, found.end[:n], found.end[n:], v_scale))
         v_scale = jnp.maximum(v_scale, UNRESOLVED * h * terms)
     if (bristles := piece.prepared.mechanics.bristles) is not None:
-        # Rates of these are differences, too.
+        # Rates of bristles are differences, too.
         v_scale = v_scale.at[np.asarray(bristles.states)].max(1e-3 * bristles.sizes)
     if piece.prepared.mechanics.varying is not None or piece.prepared.mechanics.planes:
         weight, nd = piece.prepared.inertia_scale[:n], piece.prepared.mechanics.n_dofs
@@ -456,7 +456,7 @@ def _error(rtol: float, piece: SmoothPiece, found: Stages, h, unbalanced):
     scale = jnp.concatenate([q_scale, v_scale])
     relative = jnp.max(jnp.abs(found.error) / jnp.maximum(scale, jnp.finfo(h.dtype).tiny))
     relative = jax.lax.stop_gradient(relative)
-    # All that makes the polynomials takes part.
+    # All numbers that enter the polynomials take part.
     whole = relative + jnp.sum(found.dense) + jnp.sum(found.slopes)
     relative = jnp.where(jnp.isfinite(whole), relative, jnp.inf)
     return relative / rtol, jnp.minimum(relative, rtol) * 10

@@ -1,8 +1,10 @@
-"""A small change that goes along with a Runge-Kutta step, see :mod:`jfric.solvers.generic_change`.
+"""Small change that is integrated along with a Runge-Kutta step, see
+:mod:`jfric.solvers.generic_change`.
 
-An explicit step takes a new one, in which all that is near is excited: what decays fast must be
-resolved, too, or the step would let it grow. An implicit step damps it: there a change goes along
-from step to step, begins anew where a mode ends, and what has decayed counts no longer.
+An explicit step takes a new change, which excites all motions near the actual one: those that decay
+fast must be resolved, too, or the step would let them grow. An implicit step damps them. There a
+change is carried on from step to step and begins again where a mode ends; motions that have decayed
+no longer count.
 """
 
 from __future__ import annotations
@@ -17,20 +19,20 @@ from jfric.solvers.event_driven.mode_equations import ModeEquations
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.generic_change import generic_change
 
-#: Error of a change that is as much as one of the motion: steps that resolve a motion in all that
-#: is near it stay as they are.
+#: Error of a change that weighs as much as one of the motion: steps that resolve the motion and all
+#: motions close to it stay as they are.
 ALLOWED = 100.0
-#: Part of what forces would cause if they did not cancel, below which nothing is resolved.
+#: Fraction of the effect of forces, if they did not cancel, below which nothing is resolved.
 UNRESOLVED = 1e-3
 
 
 def change_error(
     prepared: Prepared, equations: ModeEquations, change: Float[Array, " y"], moved: Stages, h
 ) -> Float[Array, ""]:
-    """Error of how a ``change`` has ``moved``, relative to what is allowed at its own size.
+    """Error of the result ``moved`` of a small ``change``, relative to that allowed at its size.
 
-    One with implicit steps counts as no smaller than it began. Where a derivative does not exist,
-    it has no error.
+    With implicit steps a change counts as no smaller than it began. Where a derivative does not
+    exist, its error is zero.
     """
     n = prepared.mechanics.n
     size = jnp.maximum(jnp.abs(change), jnp.abs(moved.end))
@@ -50,8 +52,8 @@ def change_error(
 def change_after(
     prepared: Prepared, before: Float[Array, " y"], end, goes_on: Bool[Array, ""], moves
 ) -> Float[Array, " y"]:
-    """The change that goes along with the next implicit step: what the last one, if it ``moves``,
-    made of the one ``before`` where its mode ``goes_on``, else a new one."""
+    """Small change for the next implicit step: the result ``end`` of the last step if it ``moves``,
+    the one ``before`` if it does not, and a new one where the mode does not go on."""
     new = generic_change(prepared.inertia_scale)
     end = jnp.where(jnp.all(jnp.isfinite(end)), end, new)
     return jax.lax.stop_gradient(jnp.where(goes_on, jnp.where(moves, end, before), new))

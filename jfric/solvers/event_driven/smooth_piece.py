@@ -1,7 +1,8 @@
-"""Any mode on the smooth piece that a step begins in, as rows over ``z = (q, v, w, o)``.
+"""Any mode on the smooth piece in which a step begins, as rows over ``z = (q, v, w, o)``.
 
-``w`` is the basis of what is given, ``o`` what is not linear in the motion: forces of elements,
-friction that depends on the sliding velocity, and what it changes where it enters the reactions.
+``w`` is the basis of the inputs. ``o`` holds everything that is not linear in the motion: forces of
+elements, friction that depends on the sliding velocity, and its effect where it enters the
+reactions.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ from jfric.system.mechanics import Mechanics
 
 
 class SmoothPiece(eqx.Module):
-    """The equations of a mode, continued beyond the piece's end where a step reaches it."""
+    """Equations of a mode, continued beyond the smooth piece's end where a step reaches it."""
 
     prepared: Prepared
     equations: ModeEquations
     g: Given
     state: State
-    #: Forces (n, z) but for unknown reactions.
+    #: Forces (n, z) except unknown reactions.
     forces: Float[Array, "n z"]
     system: LinearSystem
-    #: How planes begin to slide, for what is right at the start.
+    #: How planes begin to slide, for values right at the start.
     onset: Onset | None = eqx.field(default=None, kw_only=True)
 
     @property
@@ -61,7 +62,7 @@ class SmoothPiece(eqx.Module):
         return self._with_margins(q, v, w, found, normal)
 
     def _forces(self, s, q, v, w) -> tuple[Float[Array, " p"], Float[Array, " nf"]]:
-        """The part of ``o`` that accelerations depend on, all but margins; and normal forces of
+        """Part of ``o`` on which accelerations depend (all except margins), and normal forces of
         friction."""
         mechanics, state = self.prepared.mechanics, self.state
         found = jnp.zeros((0,), q.dtype)
@@ -87,7 +88,7 @@ class SmoothPiece(eqx.Module):
             mode = state.mode[at]
             ratio = jnp.where(mode == Mode.SLIP_NEG, negative[at], 0.0)
             ratio = jnp.where(mode == Mode.SLIP_POS, -positive[at], ratio)
-            # What others hold carries its static limit.
+            # A contact that others hold carries its static limit.
             change = jnp.where(self.equations.held[at], 0.0, ratio - self.equations.sliding[at])
             found = jnp.concatenate([found, change * normal[at]])
         old = now = self.equations
@@ -114,8 +115,8 @@ class SmoothPiece(eqx.Module):
         return self._with_rates(s, q, v, w, found, gamma), normal
 
     def normal_forces(self, q, v, w, curved=None) -> Float[Array, " nf"]:
-        """Given normal forces, those that grow with loads included, to which nonlinear elements add
-        ``curved`` (k,)."""
+        """Normal forces of friction elements, including those that grow with loads, to which
+        nonlinear elements add ``curved`` (k,)."""
         normal, carried = matvec(self.g.normal, w), self.equations.carried
         if carried is None:
             return normal
@@ -123,8 +124,9 @@ class SmoothPiece(eqx.Module):
         return normal if curved is None else normal + matvec(carried.share, curved)
 
     def _rubbing(self, equations: ModeEquations, ratio, f, c) -> Float[Array, " k"]:
-        """Friction of contacts that slide in planes, ``ratio`` (nt,) times their normal forces,
-        which it changes: all other forces are ``f``, prescribed accelerations ``c``."""
+        """Friction of contacts that slide in planes: ``ratio`` (nt,) times their normal forces,
+        which the friction changes in turn. ``f``: all other forces; ``c``: prescribed
+        accelerations."""
         rows, normals = self.plane_rows
         slid = rules.slides(self.state.mode[rows]) & (self.state.mode[rows] != Mode.OPEN)
         ratio = jnp.where(slid, -ratio[rows], 0.0)
@@ -168,12 +170,12 @@ class SmoothPiece(eqx.Module):
         return jnp.concatenate([found, self.margins(friction, normal)])
 
     def beginning(self, onset: Onset) -> Self:
-        """This piece right at the start, where planes begin to slide as ``onset`` tells."""
+        """Copy of this piece for its start, where planes begin to slide as ``onset`` describes."""
         return dataclasses.replace(self, onset=onset)
 
     def margins(self, friction: Float[Array, " nt"], normal: Float[Array, " nt"]):
-        """How far friction in planes (np,) is inside its limits. What slides is, by definition,
-        unless it begins to while friction can hold."""
+        """Margins (np,) of friction in planes to its limits. The margin of sliding is positive by
+        definition, unless sliding begins while friction can hold."""
         found, nf = [], self.prepared.nf
         for k, rows in enumerate(map(np.asarray, self.prepared.mechanics.planes)):
             limits, i = plane_limits(self.prepared, k), rows[0]
@@ -185,7 +187,7 @@ class SmoothPiece(eqx.Module):
         return jnp.stack(found)
 
     def at(self, s, q, v) -> Float[Array, " z"]:
-        """``z`` a time ``s`` after the start."""
+        """Vector ``z`` a time ``s`` after the start."""
         w = basis_after(self.prepared, self.g, s)
         return jnp.concatenate([q, v, w, self.others(s, q, v, w)])
 
@@ -196,9 +198,9 @@ class SmoothPiece(eqx.Module):
         return matvec(self.rates[:, : len(z)], z)
 
     def derivatives(self, q, v, frozen: Self | None = None) -> Float[Array, "5 z"]:
-        """``z`` and its derivatives at the start: positions to the fourth, velocities to the third,
-        what is not linear to the second, zeros beyond. ``frozen``: this piece as a constant, where
-        it is known and of use."""
+        """Vector ``z`` and its derivatives at the start: positions to the fourth, velocities to the
+        third, the part not linear in the motion to the second, zeros beyond. ``frozen``: this piece
+        as a constant, where it is known and useful."""
         del frozen
         w = [self.g.w]
         for _ in range(LEADING - 1):
@@ -227,16 +229,16 @@ class SmoothPiece(eqx.Module):
         return jax.lax.stop_gradient(self)
 
     def force_sizes(self, z: Float[Array, "5 z"]) -> Float[Array, "3 n"]:
-        """Magnitudes of the forces but for unknown reactions, from the derivatives at the start."""
+        """Magnitudes of the forces except unknown reactions, from the derivatives at the start."""
         return jnp.abs(matmul(z[:3], self.forces.T))
 
     def bending(self, z: Float[Array, "5 z"]) -> Float[Array, "3 m"] | float:
-        """Magnitudes of relative accelerations that do not follow from accelerations, likewise."""
+        """Magnitudes of relative accelerations that do not follow from accelerations."""
         del z
         return 0.0
 
     def quantities(self, z: Float[Array, "p z"]) -> Quantities:
-        """Quantities of guards from rows of ``z``: points, or coefficients of polynomials."""
+        """Quantities of guards from rows of ``z``: points or coefficients of polynomials."""
         return Quantities(*(matmul(z, x) for x in self.system.quantities))
 
     def magnitudes(self, z: Float[Array, "p z"]) -> Quantities:
@@ -245,8 +247,8 @@ class SmoothPiece(eqx.Module):
 
 
 def along(function: Callable, q, v, *higher) -> Callable:
-    """``function(s, q, v)`` of the time ``s`` along a motion with the derivatives (n,) ``q``, ``v``
-    and ``higher`` ones at its start."""
+    """Function of the time ``s`` alone: ``function(s, q, v)`` along a motion with the derivatives
+    ``q``, ``v`` and ``higher`` ones, (n,) each, at its start."""
     known = (q, v, *higher)
 
     def at(s):
@@ -269,13 +271,13 @@ def taylor(function: Callable, s, order: int) -> list[Array]:
 def smooth_piece(
     prepared: Prepared, equations: ModeEquations, g: Given, state: State, force
 ) -> SmoothPiece:
-    """The piece of a mode that begins at the time of ``state``; ``force`` (n,): a constant extra
+    """Smooth piece of a mode that begins at the time of ``state``; ``force`` (n,): a constant extra
     force."""
     mechanics, dtype = prepared.mechanics, state.q.dtype
     n, m = mechanics.n, prepared.W.shape[0]
     elements, contacts = by_velocity(mechanics)
-    # What is not linear: forces, friction of elements and in planes, then accelerations and
-    # reactions, and rates of states that depend on these.
+    # Nonlinear parts: forces, friction of elements and in planes, then accelerations and reactions,
+    # and rates of states that depend on these.
     planes = len(mechanics.planes)
     rubbing = np.asarray(mechanics.contact_planes, int).ravel()
     loads, carried = 0, equations.carried
@@ -356,8 +358,8 @@ def curved_forces(mechanics: Mechanics, state: State, g: Given, t, q, v, w) -> F
 
 
 def by_velocity(mechanics: Mechanics) -> tuple[list[int], bool]:
-    """Friction elements whose force depends on the sliding velocity, as it does in a plane, and
-    whether there are contacts along a line of that kind."""
+    """Friction elements whose force depends on the sliding velocity (always so in a plane), and
+    whether any contact along a line is of that kind."""
     depends = [not law.velocity_independent for law in mechanics.laws]
     nf = mechanics.n_friction
     for row in (row for plane in mechanics.planes for row in plane):
@@ -366,7 +368,7 @@ def by_velocity(mechanics: Mechanics) -> tuple[list[int], bool]:
 
 
 def _with_columns(g: Given, count: int) -> Given:
-    """``g`` over a basis with ``count`` functions more, of which nothing given is made."""
+    """``g`` over a basis with ``count`` more functions, which no input contains."""
     rows = {
         name: jnp.pad(getattr(g, name), ((0, 0), (0, count)))
         for name in Given._fields

@@ -57,29 +57,29 @@ NAMES = {
 class EventDriven(AbstractSolver):
     """Exact nonsmooth simulation: true stick, exact switching times.
 
-    ``flow``: ``"exact"`` for modes with linear constant-coefficient equations under polynomial
-    and harmonic loads, ``"runge-kutta"`` for any system, ``"auto"`` chooses the exact one where
-    it applies. ``rtol``, ``method``: relative tolerance and diffrax solver
-    (``dopri8``, ``dopri5``, ``tsit5``) of the Runge-Kutta flow. ``max_steps``: passes of the
-    loop. ``max_events``: capacity of the event log. ``accumulation``: a contact closes for good
-    when the time that its accumulating sequence of impacts would still take is below this part of
-    the time since the start, or its flights are so low that they cannot be followed; what is
-    neglected is of second order in it. ``energy_gain``: what becomes of an impact that would
-    increase the energy, as Newton's restitution with friction may: ``"stop"`` ends the run with a
-    status, ``"allow"`` sets a flag and adds the gain up (``solution.final.energy_gained``).
-    ``adjoint``: see :class:`AbstractSolver`.
+    ``flow``: ``"exact"`` for modes with linear constant-coefficient equations under polynomial and
+    harmonic loads, ``"runge-kutta"`` for any system, ``"auto"`` chooses the exact one where it
+    applies. ``rtol``, ``method``: relative tolerance and diffrax solver (``dopri8``, ``dopri5``,
+    ``tsit5``) of the Runge-Kutta flow. ``max_steps``: passes of the loop. ``max_events``: capacity
+    of the event log. ``accumulation``: a contact closes for good when the remaining time of its
+    accumulating sequence of impacts is below this fraction of the time since the start, or its
+    flights are too low to be followed; the neglected part is of second order in this fraction.
+    ``energy_gain``: treatment of an impact that would increase the energy, as is possible with
+    Newton's restitution and friction: ``"stop"`` ends the run with a status, ``"allow"`` sets a
+    flag and adds the gain up (``solution.final.energy_gained``). ``adjoint``: see
+    :class:`AbstractSolver`.
 
     ``kernel``: the form of the computation; all forms give the same result. ``"general"`` takes any
-    system; ``"one-dof"`` one degree of freedom with at most one friction element, with springs,
-    stops and sliders, under piecewise constant loads, in closed form. ``"lowered"`` is the general
-    one taken apart into scalars by the program itself, in ``simulate``, ``observe`` and ``sweep``,
-    for batches of systems with up to four contact rows: 4 to 18 times as fast, with derivatives
-    2 to 15 times; call :func:`jfric.compile_quickly` first. ``"auto"``
-    chooses among these: ``"one-dof"`` where it applies (but for ``adjoint="reverse"``), and
-    ``"lowered"`` for large batches, after :func:`jfric.compile_quickly`: with one contact under
-    ``vmap`` over 512 trajectories and more (4,096 where there are derivatives, whose compilation
-    takes longer) and in sweeps of 10,000, with up to four frictions on up to four degrees of
-    freedom from 20,000 (50,000) and 100,000 on.
+    system. ``"one-dof"`` computes one degree of freedom with at most one friction element, with
+    springs, stops and sliders, under piecewise constant loads, in closed form. ``"lowered"`` is the
+    general form, decomposed into scalars by the program itself, in ``simulate``, ``observe`` and
+    ``sweep``, for batches of systems with up to four contact rows: 4 to 18 times as fast, with
+    derivatives 2 to 15 times; call :func:`jfric.compile_quickly` first. ``"auto"`` chooses among
+    these: ``"one-dof"`` where it applies (except for ``adjoint="reverse"``), and ``"lowered"`` for
+    large batches, after :func:`jfric.compile_quickly`. With one contact these are batches under
+    ``vmap`` of 512 trajectories and more (4,096 where there are derivatives, whose compilation
+    takes longer) and sweeps of 10,000; with up to four frictions on up to four degrees of freedom
+    the limits are 20,000 (50,000) and 100,000.
 
     Raises :class:`jfric.ProblemError`, when a run begins, for a degree of freedom without mass and
     for settings that are not allowed. Sources: R. I. Leine, H. Nijmeijer, Dynamics and Bifurcations
@@ -143,7 +143,7 @@ class EventDriven(AbstractSolver):
         return initial_state(problem, prepared)
 
     def restart(self, prepared: Prepared, start: State) -> State:
-        """The end of a run as the start of the next, which goes on behind an event that stopped."""
+        """Initial state of a run that continues an earlier one, even if an event stopped it."""
         state = begin_anew(start)
         fresh = start_watching(prepared, state.q)
         watch = state.watch
@@ -180,18 +180,19 @@ class EventDriven(AbstractSolver):
         return OnePass(call, known, kernels, chosen.shared)
 
     def refined(self, problem: Problem) -> EventDriven | None:
-        """This solver with a tolerance 100 times as small; None where the flow is exact."""
+        """Copy of this solver with a tolerance 100 times as small; None where the flow is exact."""
         if self.flow != "runge-kutta" and assemble(problem).has_linear_modes:
             return None
         return dataclasses.replace(self, rtol=0.01 * self.rtol)
 
     def for_batch(self, problem: Problem, count: int) -> EventDriven:
-        """``kernel="auto"`` lowers the general pass for as many as its compilation pays for."""
+        """This solver, or with ``kernel="auto"`` its lowered form where ``count`` trajectories
+        repay the compilation."""
         found = self.under_vmap(problem) if self.adjoint == "none" else None
         return self if found is None or count < found[1].sweep else found[0]
 
     def under_vmap(self, problem: Problem) -> tuple[EventDriven, Sizes] | None:
-        """``kernel="auto"`` lowers the general pass of small systems."""
+        """Lowered form and batch sizes for it, for small systems with ``kernel="auto"``."""
         if self.kernel != "auto" or self.adjoint == "reverse":
             return None
 
@@ -207,17 +208,17 @@ class EventDriven(AbstractSolver):
 
 
 def _known(problem: Problem, ask: Callable[[Prepared], Any]) -> Any:
-    """Answer of ``ask`` by the structure of the assembled problem: no arrays are computed, or each
-    operation would be compiled alone."""
+    """Answer of ``ask`` by the structure of the assembled problem. No arrays are computed, as each
+    operation would be compiled separately."""
     found = []
     eqx.filter_eval_shape(lambda problem: found.append(ask(prepare(started(problem)))), problem)
     return found[0]
 
 
 class Pass(NamedTuple):
-    """``call(state, records, ts, target, force, on)`` is one pass.
+    """One pass, ``call(state, records, ts, target, force, on)``, and its properties.
 
-    ``closed_form``: whether the motion is computed in closed form: in scalars, with few numbers of
+    ``closed_form``: whether the motion is computed in closed form: in scalars, with few numbers for
     each trajectory of a batch. ``shared``: see :class:`jfric.solvers.base.OnePass`.
     """
 
@@ -227,7 +228,8 @@ class Pass(NamedTuple):
 
 
 def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
-    """The flow in closed form where it applies; its search for events has no reverse mode."""
+    """Pass with the flow in closed form if it applies; its search for events has no reverse
+    mode."""
     flow, kernel, events = _make_flow(solver, prepared), solver.kernel, prepared.events is not None
     one_dof = is_one_dof(prepared) and isinstance(flow, ExactFlow)
     reverse = solver.adjoint == "reverse"
@@ -270,7 +272,7 @@ def _make_flow(solver: EventDriven, prepared: Prepared):
 
 
 def _remark_on_single_precision(flow: str) -> None:
-    """Say that float32 limits the accuracy."""
+    """Remark that float32 limits the accuracy."""
     accuracy = "1e-5" if flow == "exact" else "1e-4"
     remark(
         f"the {flow} flow runs in float32: results are accurate to about {accuracy}; "

@@ -27,17 +27,17 @@ from jfric.system.start import started
 
 
 class Watch(NamedTuple):
-    """Events of the user's own between passes.
+    """State of the user events between passes.
 
-    ``side`` (e,): sign of what each watches just before this instant, 0 where it was zero;
-    ``pending``: those that fired at this instant and are not logged yet, by their side before;
+    ``side`` (e,): sign of the watched value just before this instant, 0 where it was zero;
+    ``pending``: events that fired at this instant and are not logged yet, by their side before;
     ``count``: how often each was logged; ``known``: whether its zero ended the last step;
-    ``largest``: what its rounding errors may be relative to; ``value``: before what jumped at this
-    instant, NaN where nothing did; ``exact``: whether it is known to rounding since it jumped, and
-    near zero; ``near``: what cannot be told from the value at which it last fired; ``changed``:
-    when it last changed the state [s]; ``far``: whether it has been farther from zero than rounding
-    since; ``stopped``: whether one has ended the run; ``q_before``
-    (n,): positions before what happens at this instant.
+    ``largest``: reference size for its rounding errors; ``value``: value before the jump at this
+    instant, NaN where nothing jumped; ``exact``: whether the value is known to rounding since it
+    jumped, and is near zero; ``near``: band that cannot be distinguished from the value at which
+    the event last fired; ``changed``: when the event last changed the state [s]; ``far``: whether
+    the value has been farther from zero than rounding since; ``stopped``: whether an event has
+    ended the run; ``q_before`` (n,): positions before the changes at this instant.
     """
 
     side: Int[Array, " e"]
@@ -54,12 +54,12 @@ class Watch(NamedTuple):
     q_before: Float[Array, " n"]
 
     def begins(self, steps) -> Bool[Array, " e"]:
-        """Whether a motion begins at this instant: something has jumped, or the run starts."""
+        """Mask of events whose motion begins now: their value has jumped, or the run starts."""
         return ~jnp.isnan(self.value) | (steps == 0)
 
 
 def start_watching(prepared: Prepared, q: Float[Array, " n"]) -> Watch | None:
-    """At the start of a run nothing has been away from zero."""
+    """Watch at the start of a run, where no value has been away from zero; None without events."""
     if prepared.events is None:
         return None
     zero = jnp.zeros((prepared.events.count,), jnp.int32)
@@ -85,16 +85,16 @@ class State(AbstractState):
 
     origin: ClassVar[str] = "event-driven"
 
-    #: Time, and what rounding left out of it.
+    #: Time, and its rounding error (time left out by rounding).
     t: Float[Array, ""]
     t_rest: Float[Array, ""]
     q: Float[Array, " n"]
     v: Float[Array, " n"]
-    #: Largest magnitudes of ``q`` and ``v`` on the last step: what rounding error is relative to.
+    #: Largest magnitudes of ``q`` and ``v`` on the last step: reference sizes for rounding errors.
     q_scale: Float[Array, " n"]
     v_scale: Float[Array, " n"]
     mode: Int[Array, " nt"]
-    #: Where contacts may share a load: how they do; else None.
+    #: How contacts share a load, where they may; else None.
     sharing: Sharing | None
     segment: Int[Array, " ns"]
     #: Where springs in series with stuck sliders have no force.
@@ -117,7 +117,7 @@ class State(AbstractState):
     impacted: Bool[Array, " nt"]
     v_before: Float[Array, " n"]
     due: Float[Array, " nt"]
-    #: Energy that impacts have added, where that is allowed [J].
+    #: Energy that impacts have added, where this is allowed [J].
     energy_gained: Float[Array, ""]
     #: Time of the last impact and largest velocity so far, where contacts can push each other off.
     last_impact: Float[Array, " i"]
@@ -128,12 +128,12 @@ class State(AbstractState):
     steps: Int[Array, ""]
     event_count: Int[Array, ""]
     #: Contacts whose static limit could not keep them at rest at this instant (nt,), of systems in
-    #: which that decides of others.
+    #: which this affects the other contacts.
     released: Bool[Array, " r"]
-    #: Where polygons are touched, see :mod:`jfric.system.polygons`.
+    #: Regions in which polygons are touched, see :mod:`jfric.system.polygons`.
     region: Int[Array, " np"]
     watch: Watch | None = None
-    #: A small change of ``q`` and ``v`` that goes along with implicit steps, see
+    #: A small change of ``q`` and ``v`` that is carried along with implicit steps, see
     #: :mod:`jfric.solvers.event_driven.small_change`.
     change: Float[Array, " y"] | None = None
 
@@ -198,7 +198,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
 
 
 def _on_joints(prepared: Prepared, t, q, v):
-    """Start that meets the equations of joints to rounding, where it nearly does."""
+    """Start that satisfies the equations of joints to rounding, if the given one nearly does."""
     tied, varying = prepared.mechanics.tied, prepared.mechanics.varying
     if tied is None or varying is None or varying.joints is None:
         return q, v
@@ -210,13 +210,13 @@ def _on_joints(prepared: Prepared, t, q, v):
 
 
 def unlogged(state: State) -> Bool[Array, ""]:
-    """Whether velocities have jumped at this instant: ``v_before`` holds them as they were."""
+    """Whether velocities have jumped at this instant; ``v_before`` holds those before."""
     jumped = state.impacted.any()
     return jumped if state.watch is None else jumped | jnp.any(state.watch.pending != 0)
 
 
 def velocity_tolerance(prepared: Prepared, t, v_scale):
-    """Relative velocities (m,) that count as zero: rounding of their contributions."""
+    """Relative velocities (m,) that count as zero: the rounding error of their contributions."""
     mechanics = prepared.mechanics
     scale = matvec(jnp.abs(prepared.W), v_scale)
     if mechanics.rate is not None:
@@ -232,7 +232,7 @@ def velocity_tolerance(prepared: Prepared, t, v_scale):
 
 
 def _of_bases(directions, sizes: list):
-    """Magnitudes along ``directions`` of what the bases contribute."""
+    """Magnitudes of the contributions of the bases along ``directions``."""
     if not sizes:
         return jnp.zeros((directions.shape[0],), directions.dtype)
     return matvec(jnp.abs(directions), jnp.stack([jnp.asarray(x, directions.dtype) for x in sizes]))
@@ -259,7 +259,7 @@ def prescribed_velocities(prepared: Prepared, t):
 
 
 def modes_at(prepared: Prepared, t, q, v) -> Int[Array, " nt"]:
-    """Modes to start from, by gaps and velocities alone; transitions settle the rest."""
+    """Modes at the start, by gaps and velocities alone; transitions settle the rest."""
     prepared = prepared.at(t, q, v)
     mechanics, nt, nf = prepared.mechanics, prepared.nt, prepared.nf
     velocity = relative_velocities(prepared, t, v)
@@ -279,15 +279,15 @@ def modes_at(prepared: Prepared, t, q, v) -> Int[Array, " nt"]:
 
 
 def together(prepared: Prepared, mode: Int[Array, " nt"]) -> Int[Array, " nt"]:
-    """Modes with the same one for all directions of a plane."""
+    """Modes with one common mode for all directions of a plane."""
     for rows in map(np.asarray, prepared.mechanics.planes):
         mode = mode.at[rows].set(rules.plane_mode(mode[rows]))
     return mode
 
 
 def with_sides(prepared: Prepared, t, q, v, inner: Inner) -> Inner:
-    """``inner`` with the segments that sliding against elements with a state, and the loads of
-    friction, have at a state."""
+    """``inner`` with the segments that belong to a state: of sliding against elements with a state,
+    and of the loads of friction."""
     bristles, carried = prepared.mechanics.bristles, prepared.mechanics.carried
     if bristles is not None:
         piecewise, (_, z_dot) = prepared.mechanics.piecewise, prepared.mechanics.base_motion(t)
@@ -310,6 +310,6 @@ def elongations(prepared: Prepared, t, q) -> Float[Array, " ns"]:
 
 
 def regions_at(prepared: Prepared, q: Float[Array, " n"]) -> Int[Array, " np"]:
-    """Regions of the nearest places."""
+    """Regions of the polygons at the places nearest to ``q``."""
     found = [p.located(p.seen(q)) for p in prepared.mechanics.polygons]
     return jnp.stack(found) if found else jnp.zeros((0,), jnp.int32)

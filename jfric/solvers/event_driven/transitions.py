@@ -38,8 +38,8 @@ from jfric.solvers.event_driven.state import (
     velocity_tolerance,
 )
 
-#: Velocity, relative to what counts as zero, with which a plane stops where others come to rest:
-#: its direction turns, and no component is zero before all are.
+#: Velocity, relative to the one that counts as zero, at which a plane stops where others come to
+#: rest: its direction turns, and no component is zero before all are.
 TOGETHER = 100.0
 
 
@@ -52,14 +52,14 @@ class Signs(NamedTuple):
     order: Int[Array, " g"]
     null: Bool[Array, " g"]
     violated: Bool[Array, " g"]
-    #: Whether active contacts will not do what is demanded of them (m,): 1 if the relative velocity
-    #: grows, -1 if it falls, 0 if all is well.
+    #: Whether active contacts will not follow their prescribed motion (m,): 1 if the relative
+    #: velocity grows, -1 if it falls, 0 if they follow.
     drift: Int[Array, " m"]
     #: Signs of relative velocities (m,) right after the start, 0 where they stay zero; None where
     #: no load can be shared.
     motion: Int[Array, " m"] | None
-    #: Sliding velocities in planes relative to what counts as zero, infinite where they grow; None
-    #: where nothing else acts beside them.
+    #: Sliding velocities in planes relative to the one that counts as zero, infinite where they
+    #: grow; None where planes are the only contacts.
     speeds: Float[Array, " np"] | None
 
     def of(self, part: slice) -> rules.GuardSign:
@@ -70,15 +70,14 @@ class Signs(NamedTuple):
 def guard_signs(
     prepared: Prepared, step: Step, state: State, dependent: Bool[Array, " m"], on: Bool[Array, ""]
 ) -> Signs:
-    """The first non-vanishing derivative decides; a guard that vanishes identically holds.
-
-    ``on``: whether the trajectory is running."""
+    """Signs of the guards by their first non-vanishing derivative; one that vanishes identically
+    holds. ``on``: whether the trajectory is running."""
     sticks, closed = state.mode == Mode.STICK, state.mode != Mode.OPEN
     others = jnp.zeros((prepared.n_guards - 2 * prepared.nt,), bool)
     of_force = jnp.concatenate([sticks, closed, others])
     leading, known = jax.lax.stop_gradient(step.leading), state.known
     if prepared.mechanics.planes:
-        # That sliding in a plane begins at rest makes none of its guards vanish.
+        # Where sliding in a plane begins at rest, none of its guards is zero for that reason.
         slid = rules.slides(state.mode) & prepared.mechanics.in_plane
         known = jnp.where(jnp.pad(slid, (0, known.shape[0] - slid.shape[0])), 0, known)
     zero, nt = list(step.zero), prepared.nt
@@ -114,17 +113,17 @@ def _falling_speeds(prepared: Prepared, step: Step, state: State) -> Float[Array
 
 
 def at_breakpoint(prepared: Prepared, t) -> Bool[Array, ""]:
-    """Whether a function of time may break at this instant."""
+    """Whether a function of time may have a breakpoint at this instant."""
     return jnp.any(prepared.breakpoints == t)
 
 
 def may_jump(prepared: Prepared, state: State) -> Bool[Array, ""]:
-    """Whether a load, belt or base may have jumped at this instant, or the problem been changed."""
+    """Whether a load, belt or base may have jumped now, or the problem may have been changed."""
     return at_breakpoint(prepared, state.t) | (state.steps == 0)
 
 
 def release_after_jump(prepared: Prepared, state: State, prescribed) -> State:
-    """Let go where the velocity of a belt or base jumped.
+    """Release contacts where the velocity of a belt or base has jumped.
 
     ``prescribed`` (m,): relative velocities of tangents and normals after the jump.
     """
@@ -151,8 +150,8 @@ def release_after_jump(prepared: Prepared, state: State, prescribed) -> State:
 
 
 def arrived_unseen(prepared: Prepared, state: State, signs: Signs) -> Bool[Array, ""]:
-    """Whether a guard reached zero at this instant that nothing has made zero: a small change of
-    the system may change what happens here. A start may lie at zero, but not at a limit."""
+    """Whether a guard reached zero at this instant without a known cause, so that a small change of
+    the system may change the outcome. A run may start at zero, but not at a limit."""
     nt, first = prepared.nt, state.steps == 0
     sticks, slides = state.mode == Mode.STICK, rules.slides(state.mode)
     breaks = at_breakpoint(prepared, state.t)
@@ -164,12 +163,13 @@ def arrived_unseen(prepared: Prepared, state: State, signs: Signs) -> Bool[Array
 
 
 def at_rest(prepared: Prepared, state: State, signs: Signs) -> Bool[Array, " nt"]:
-    """Contacts that slide and have come to rest, see :func:`jfric.contact.rules.comes_to_rest`."""
+    """Contacts in a sliding mode that have come to rest, see
+    :func:`jfric.contact.rules.comes_to_rest`."""
     first = signs.of(slice(prepared.nt))
     rests = rules.comes_to_rest(state.mode, first, state.known[: prepared.nt])
     rests = rests & ~jnp.asarray(prepared.mechanics.in_plane)
     if signs.speeds is not None:
-        # Others at rest hold what a plane slides with, or it stops with them.
+        # Others at rest hold the velocity with which a plane slides, or it stops with them.
         others = rests | (rules.slides(state.mode) & (state.known[: prepared.nt] >= 1))
         limit = jnp.where(others.any(), TOGETHER, 1.0)
         for k, rows in enumerate(map(np.asarray, prepared.mechanics.planes)):
@@ -178,7 +178,7 @@ def at_rest(prepared: Prepared, state: State, signs: Signs) -> Bool[Array, " nt"
 
 
 class Transition(NamedTuple):
-    """Modes that violated guards lead to, and contacts that close with an approach velocity."""
+    """Modes to which violated guards lead, and contacts that close with an approach velocity."""
 
     mode: Int[Array, " nt"]
     segment: Int[Array, " ns"]
@@ -189,7 +189,7 @@ class Transition(NamedTuple):
 
 
 def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
-    """For each contact and element, the mode that its violated guards lead to."""
+    """Modes to which violated guards lead, for each contact and element."""
     nt, nf, mode = prepared.nt, prepared.nf, state.mode
     closed, drift = mode, None
     if prepared.nu:
@@ -203,8 +203,8 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
     found = rules.next_mode(prepared.kind, mode, first, second, closed, drift=drift)
     following, touching = found.mode, found.touching
     for rows in map(np.asarray, prepared.mechanics.planes):
-        # The first of the directions decides for all; what could hold does not slide, and what
-        # cannot stick together with others does.
+        # The first direction decides for all. A plane that friction could hold does not slide; one
+        # that cannot stick together with others does.
         i, others = rows[0], rows[1:]
         sticks = mode[i] == Mode.STICK
         carried = sticks & (signs.drift[rows] != 0).any()
@@ -219,7 +219,7 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
             both = jnp.where(is_open, jnp.where(first.violated[i], closes, Mode.OPEN), both)
             touching = touching.at[others].set(touching[i])
         following = following.at[rows].set(both)
-    # What is at rest is no reason for others to move: it sticks before they are judged.
+    # A contact at rest is no reason for others to move: it sticks before they are judged.
     rests = at_rest(prepared, state, signs)
     first_rests = rests.any() & ~found.hits.any()
     following = jnp.where(first_rests, jnp.where(rests, Mode.STICK, mode), following)
@@ -243,10 +243,10 @@ def share_loads(
     signs: Signs,
     transition: Transition,
 ) -> tuple[Sharing | None, Bool[Array, ""]]:
-    """How contacts share loads from now on, and whether other reactions hold what those that were
-    found do not, before any mode changes.
+    """Distribution of loads among contacts from now on, and whether other reactions hold what the
+    present ones do not, before any mode changes.
 
-    Modes that change for another reason than forces come first.
+    Mode changes that have other reasons than forces come first.
     """
     if (now := state.sharing) is None:
         return None, jnp.asarray(False)
@@ -260,7 +260,7 @@ def share_loads(
     passed = of_force & jnp.where(fixed, ~null, violated)
     of_contact = jnp.pad(passed[:nt] | passed[nt:], (0, transition.violated.shape[0] - nt))
     others = transition.violated & ~of_contact
-    # Where shares move something, one must not be chosen.
+    # Where different shares would move something, none must be chosen.
     shared = equations.redundant & equations.unique
     needed = shared & passed.any() & ~others.any()
 
@@ -278,7 +278,7 @@ def share_loads(
 
 
 def _preload(prepared: Prepared, state: State, null, step: Step, of_force, fixed) -> Preload:
-    """More reactions that balance each other, for the largest margin; all forces relative to the
+    """Additional self-balanced reactions with the largest margin; all forces are relative to the
     largest."""
     nt, mechanics = prepared.nt, prepared.mechanics
     values = jax.lax.stop_gradient(step.at(prepared, jnp.zeros_like(step.h)))
@@ -312,11 +312,11 @@ def _preload(prepared: Prepared, state: State, null, step: Step, of_force, fixed
 def one_motion(
     prepared: Prepared, state: State, equations: ModeEquations, step: Step, signs: Signs
 ) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
-    """Whether what contacts without a motion of their own may carry moves nothing, and whether open
-    ones among them may carry a part of what others do.
+    """Whether the motion does not depend on how contacts without a motion of their own share the
+    load, and whether open ones among them may carry a part of it.
 
-    Those that carry their limit because others stick may carry less, and those that are open with
-    a gap that stays zero may be pressed: a distribution was taken, but which one must not matter.
+    Contacts that carry their limit because others stick may carry less, and open ones with a gap
+    that stays zero may be pressed: one distribution was chosen, and the choice must not matter.
     """
     nt, nf, mode = prepared.nt, prepared.nf, state.mode
     # A given normal force of zero leaves nothing to carry.
@@ -345,7 +345,7 @@ def one_motion(
 
 
 def _with_friction_in_planes(prepared: Prepared, state: State) -> Prepared:
-    """With the coefficients of sliding in planes, at rest those of any direction."""
+    """Copy with the coefficients of sliding in planes; at rest with those of any direction."""
     gamma = relative_velocities(prepared, state.t, state.v)[: prepared.nt]
     for rows in map(np.asarray, prepared.mechanics.planes):
         along = gamma[rows]
@@ -355,9 +355,9 @@ def _with_friction_in_planes(prepared: Prepared, state: State) -> Prepared:
     return eqx.tree_at(lambda p: (p.kinetic_positive, p.kinetic_negative), prepared, pair)
 
 
-#: Part of a step after which accelerations decide what they leave open at its start.
+#: Fraction of a step after which accelerations decide what those at its start leave open.
 SOON = 1e-3
-#: How often a decision may start once more: from the accelerations, and from those soon after.
+#: How often a decision may start again: from the accelerations, and from those soon afterwards.
 RESTARTS = 2
 
 
@@ -366,8 +366,8 @@ def modes_from_rest(
 ) -> Int[Array, " nt"]:
     """Modes by the accelerations alone, as one complementarity problem over all contacts.
 
-    A proposal for decisions on which pivoting makes no progress: higher derivatives are judged by
-    the signs of the guards afterwards.
+    This is a proposal for decisions on which pivoting makes no progress. The signs of the guards
+    judge higher derivatives afterwards.
     """
     step, g = start
     s = jnp.where(state.pivoting.restarts == 0, 0.0, SOON).astype(step.h.dtype)
@@ -384,7 +384,7 @@ def modes_from_rest(
     rests = rests | (is_open & (jnp.abs(velocity) <= small))
     in_plane = jnp.asarray(prepared.mechanics.in_plane)
     if prepared.mechanics.planes:
-        # Nothing but the direction of sliding counts, and what has begun to slide may hold.
+        # Only the direction of sliding counts, and a plane that has begun to slide may hold.
         begins = (mode == Mode.STICK) | (slips & (state.known[:nt] >= 1))
         rests = jnp.where(in_plane, begins | at_rest(prepared, state, signs), rests)
         direction = jnp.where(in_plane, 0.0, direction)
@@ -393,12 +393,12 @@ def modes_from_rest(
     near = jnp.concatenate([jnp.ones((nf,), bool), touching])
     reactions = jnp.concatenate([values.lambda_t, values.lambda_n])
     if prepared.mechanics.planes:
-        # What slides in a plane goes on with the friction that it has.
+        # A plane that slides keeps its present friction.
         kept = jnp.pad(in_plane & ~rests, (0, prepared.nu))
         reactions = jnp.where(kept, 0.0, reactions)
     free = matvec(prepared.W, values.a) - prescribed
     normal_force = jnp.concatenate([values.normal, jnp.zeros((prepared.nu,), free.dtype)])
-    # What rests is held up to its static limit.
+    # A contact at rest is held up to its static limit.
     positive = jnp.where(rests, prepared.static_positive, prepared.kinetic_positive)
     negative = jnp.where(rests, prepared.static_negative, prepared.kinetic_negative)
     problem = ContactProblem(
@@ -420,7 +420,7 @@ def modes_from_rest(
 
 
 def compliances(prepared: Prepared, P) -> Float[Array, " nt"]:
-    """Accelerations of sliding that unit frictions cause, other reactions following."""
+    """Accelerations of sliding caused by unit frictions, with the other reactions following."""
     return jnp.sum(matmul(prepared.mechanics.W_T, P) * prepared.mechanics.R_T, axis=1)
 
 
@@ -430,7 +430,7 @@ def predict(
     """Modes and segments to try first after the guard in ``fired`` reached zero; ``stays``: as in
     :func:`jfric.contact.rules.predicted_mode`.
 
-    Where reactions are ``redundant`` others may take more of the load.
+    Where reactions are ``redundant``, others may take more of the load.
     """
     nt, segment = prepared.nt, state.segment
     W = prepared.mechanics.W_T
@@ -447,7 +447,7 @@ def predict(
     if prepared.shares:
         mode = jnp.where(redundant & (state.mode == Mode.STICK), Mode.STICK, mode)
     for rows in map(np.asarray, prepared.mechanics.planes):
-        # Rest decides what follows.
+        # The mode of rest decides the next one.
         i = rows[0]
         stops = fired[i] & (state.mode[i] != Mode.OPEN)
         both = jnp.where(stops, Mode.STICK, state.mode[i])
@@ -464,8 +464,8 @@ def predict(
 
 def several_at_zero(prepared: Prepared, state: State, step: Step, fired, guards) -> Bool[Array, ""]:
     """Whether a limit of stick or a sliding velocity, the guard in ``fired``, reaches zero together
-    with others, by the values of all ``guards`` there: what follows is decided for all of them at
-    once, whatever their order."""
+    with others, judged by the values of all ``guards`` there. The next modes are then decided for
+    all of them at once, whatever their order."""
     nt = prepared.nt
     if nt < 2:
         return jnp.asarray(False)
@@ -479,8 +479,8 @@ def several_at_zero(prepared: Prepared, state: State, step: Step, fired, guards)
 
 
 def break_away(prepared: Prepared, state: State, force) -> State:
-    """The mode to try first where friction elements stick: they slide if the friction that would
-    hold them is beyond its limit. Saves the pass that would find out."""
+    """Mode to try first where friction elements stick: they slide if the friction needed to hold
+    them is beyond its limit. This saves the pass that would detect it."""
     nt = prepared.nt
     nobody = jnp.zeros((nt,), bool)
     stuck = eqx.tree_at(lambda s: s.mode, state, jnp.full_like(state.mode, Mode.STICK))
@@ -501,10 +501,9 @@ def known_after(
 ) -> Int[Array, " g"]:
     """Zeros that the guards of new modes have by construction.
 
-    Those of contacts by :func:`jfric.contact.rules.known_zeros`. Elements that did not change keep
-    what is known.
-    ``at_rest`` (nt,): contacts whose sliding velocity just reached zero. ``order``: how many
-    leading coefficients of the guards of the old modes vanish.
+    Those of contacts follow from :func:`jfric.contact.rules.known_zeros`; elements that did not
+    change keep their known zeros. ``at_rest`` (nt,): contacts whose sliding velocity just reached
+    zero. ``order``: how many leading coefficients of the guards of the old modes vanish.
     """
     nt = prepared.nt
     known = state.known[:nt], state.known[nt : 2 * nt]

@@ -1,9 +1,9 @@
-"""Events of the user's own within a pass: seen on the step, decided at an instant.
+"""User events within a pass: evaluated on the step, decided at an instant.
 
-What an event watches becomes a polynomial on the step, as the guards are. A function that is affine
-in time, motion and reactions is that combination of their polynomials; any other is interpolated
-at Chebyshev nodes, and the certificate holds up to a bound estimated from the last coefficients
-and from values between the nodes.
+The value that an event watches becomes a polynomial on the step, like a guard. A function that is
+affine in time, motion and reactions is the same combination of their polynomials. Any other
+function is interpolated at Chebyshev nodes, and the certificate holds up to a bound estimated from
+the last coefficients and from values between the nodes.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from jfric.solvers.event_driven.reported_modes import reported_modes
 from jfric.solvers.event_driven.state import State, Watch, elongations, unlogged
 from jfric.solvers.event_driven.transitions import Signs
 
-#: Rounding errors of an interpolant's coefficients, in units of those of what is interpolated.
+#: Rounding errors of an interpolant's coefficients, in units of those of the interpolated values.
 INTERPOLATED = 32.0
-#: Part of a step by which a zero on the interpolant may be off that of the function.
+#: Fraction of a step by which the zero of an interpolant may differ from that of the function.
 NEAR = 1e-2
 
 
 class Seen(NamedTuple):
     """Result of :func:`see`: polynomials of the events, positive at first, and their signs.
 
-    ``orientation`` (e,): 1 where an event's function is positive, or holds zero, -1 where it is
+    ``orientation`` (e,): 1 where an event's function is positive or stays zero, -1 where it is
     negative. ``exact``: whether the value at the start is known to rounding, which is relative to
-    ``here``; what happens on the step is relative to ``scale``. ``columns``: the polynomials as
-    they are. ``refine(fired, s)``: a zero of an interpolant as one of the function; None where all
-    are exact.
+    ``here``; changes on the step are relative to ``scale``. ``columns``: the polynomials without
+    orientation. ``refine(fired, s)``: corrects a zero of an interpolant to one of the function;
+    None where all are exact.
     """
 
     orientation: Int[Array, " e"]
@@ -59,7 +59,7 @@ class Seen(NamedTuple):
 
 
 def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, signs: Signs):
-    """The events on a step; the step of what is returned has them behind the guards."""
+    """User events on a step; the step in the result contains them after the guards."""
     curves = _curves(prepared, state, step)
     mode = reported_modes(prepared, state.mode, signs)
     piecewise = prepared.mechanics.piecewise
@@ -95,11 +95,11 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
         remainder = jnp.where(affine, remainder, error)
     columns_now = jax.lax.stop_gradient(columns)
     factor = jnp.where(affine, 1.0, INTERPOLATED)
-    # What the terms are on the whole step tells nothing of the value at its start.
+    # The size of the terms on the whole step does not bound the value at its start.
     here = factor * (jnp.abs(still[3]) @ now + jnp.abs(columns_now[0]))
     since = factor * (jnp.abs(still[3]) @ moving + jnp.sum(jnp.abs(columns_now[1:]), axis=0))
     scale = here + since
-    # The first derivative is exact, that of an interpolant relative to the whole.
+    # The first derivative is exact, but that of an interpolant only relative to the whole.
     first = factor * (jnp.abs(still[3]) @ jnp.maximum(jnp.abs(still[4][1]), changes))
     leading = columns_now[:LEADING].at[1].set(still[4][1] @ still[3].T)
     watch = state.watch
@@ -107,7 +107,7 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
     unit, count = ROUNDINGS * jnp.finfo(scale.dtype).eps, flow.zero(scale.dtype)
     limits = tolerances(scale.dtype)
     small, rounded = count * here, unit * jnp.maximum(watch.largest, here)
-    # What an impact or a change moved is known to rounding, and zero no more.
+    # A value that an impact or a change moved is known to rounding, and no longer zero.
     moved = jnp.abs(leading[0] - watch.value) > rounded
     near = limits.known * small
     exact = moved | (watch.exact & (jnp.abs(leading[0]) <= near))
@@ -118,7 +118,7 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
     known = watch.known & ~moved & (jnp.abs(leading[0]) <= jnp.maximum(rounded, near))
     sign = rules.guard_sign(leading, zero, known=known.astype(jnp.int32))
     orientation = jnp.where(sign.violated, -1, 1)
-    # A value that begins at zero, or is known there, has the errors of the motion since alone.
+    # A value that starts at zero, or is known there, has only the errors of the motion since then.
     begins = sign.order >= 1
     missing = constants(scale.dtype).rounding * jnp.where(affine & begins, since, scale)
     if flow.lands:
@@ -136,7 +136,7 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
 
 
 def with_signs(signs: Signs, seen: Seen) -> Signs:
-    """The signs of guards, then of events."""
+    """Signs of the guards, followed by those of the user events."""
     order, null, violated = (
         jnp.concatenate(pair) for pair in zip(signs[:3], seen.signs, strict=True)
     )
@@ -144,26 +144,26 @@ def with_signs(signs: Signs, seen: Seen) -> Signs:
 
 
 class Decision(NamedTuple):
-    """Decision about the events at an instant at which the modes are settled."""
+    """Decision about the user events at an instant at which the modes are settled."""
 
-    #: Whether an event came to zero, from the right side, and from which (0: none).
+    #: Whether an event came to zero, whether from the right side, and from which side (0: none).
     arrived: Bool[Array, " e"]
     fires: Bool[Array, " e"]
     logged: Int[Array, " e"]
     changes: Bool[Array, ""]
     stops: Bool[Array, ""]
-    #: Which change the state, when each last did so, and whether one does so again in no time.
+    #: Which events change the state, when each last did, and whether one does again in no time.
     changing: Bool[Array, " e"]
     changed: Float[Array, " e"]
     accumulates: Bool[Array, ""]
-    #: Whether a value goes through zero from rest there after its event's own change, and whether
-    #: one does at the start, or from a start that is not quite at zero: none of them fires.
+    #: Whether a value passes through zero from rest after its event's own change, and whether one
+    #: does so at the start, or from a start that is not quite at zero: none of these fires.
     passes: Bool[Array, ""]
     starts: Bool[Array, ""]
 
 
 def decide(events: UserEvents, state: State, seen: Seen, settled) -> Decision:
-    """Which events fire: those that were away from zero before this instant, and no longer are."""
+    """Events that fire: those that were away from zero before this instant, and no longer are."""
     watch, t = state.watch, jax.lax.stop_gradient(state.t)
     assert watch is not None
     now = jnp.where(seen.signs.order >= 1, 0, seen.orientation)
@@ -174,7 +174,7 @@ def decide(events: UserEvents, state: State, seen: Seen, settled) -> Decision:
     changing = fires & events.mask(lambda e: e.changes)
     changes = jnp.any(changing)
     soon = tolerances(t.dtype).chatter_time * (t - jax.lax.stop_gradient(state.start))
-    # A value that has not left zero since is back below its resolution.
+    # A value that has not left zero since then is back below its resolution.
     near = (watch.changed > -jnp.inf) & ~watch.far
     accumulates = jnp.any(changing & ((t - watch.changed < soon) | near))
     logged = jnp.where(fires, watch.side, watch.pending)
@@ -185,7 +185,7 @@ def decide(events: UserEvents, state: State, seen: Seen, settled) -> Decision:
     passes = settled & jnp.any(through & events.mask(lambda e: e.changes))
     through = (order >= 1) & (seen.columns[0] * seen.orientation < 0)
     starts = settled & ~state.settled & jnp.any(through)
-    # From just before zero, a motion that begins there fires at once.
+    # If it began just before zero, the motion would fire the event at once.
     begins = (watch.side == 0) & ~watch.known & (watch.pending == 0) & (order >= 1)
     begins = begins & jnp.where(seen.orientation > 0, up, down) & (state.t == state.start)
     starts = starts | (settled & jnp.any(begins & events.mask(lambda e: e.changes or e.stops)))
@@ -196,14 +196,14 @@ def decide(events: UserEvents, state: State, seen: Seen, settled) -> Decision:
 def watch_after(
     state: State, seen: Seen, decision: Decision, fired, s, settles, moves, jumps
 ) -> Watch:
-    """``fired`` (e,): events whose zero ends the motion of this pass, at ``s`` of its step;
-    ``settles``: whether what happened at this instant was logged; ``jumps``: whether it changes
-    positions or velocities."""
+    """State of the user events after a pass. ``fired`` (e,): events whose zero ends the motion of
+    this pass, at ``s`` of its step; ``settles``: whether the changes at this instant were logged;
+    ``jumps``: whether they change positions or velocities."""
     watch = state.watch
     assert watch is not None
     side = jnp.where(decision.arrived, 0, watch.side)
-    # A touch fires where it cannot be told from zero any more: it has left zero once it is farther
-    # away than that. What a change moves on leaves at once: it may come back from any height.
+    # A touch fires where it can no longer be distinguished from zero: it has left zero once it is
+    # farther away. A value moved by a change leaves at once: it may come back from any height.
     zero = jnp.where(seen.signs.order >= 1, 2.0 * jnp.abs(seen.columns[0]), 0.0)
     zero = jnp.maximum(zero, ROUNDINGS * jnp.finfo(zero.dtype).eps * watch.largest)
     near = jnp.where(decision.arrived, jnp.where(decision.changes, 0.0, zero), watch.near)
@@ -211,7 +211,7 @@ def watch_after(
     left = (near == 0) | (jnp.max(jnp.abs(until), axis=0) > near)
     after = jnp.where(seen.signs.null | ((side == 0) & ~left), 0, seen.orientation)
     pending = jnp.where(settles, 0, decision.logged)
-    # What counts as zero at the start of a motion is still there where it ends at zero.
+    # A value that counts as zero at the start of a motion still does where this ends at zero.
     kept = jnp.where(seen.signs.order >= 1, watch.largest, 0.0)
     resolution = ROUNDINGS * jnp.finfo(until.dtype).eps * seen.here
     leaves = moves & (jnp.max(seen.orientation * until, axis=0) > resolution)
@@ -235,14 +235,14 @@ def watch_after(
 
 
 def _until(columns: Float[Array, "p e"], s) -> Float[Array, "n e"]:
-    """Each polynomial at nodes between 0 and ``s``."""
+    """Values of each polynomial at nodes between 0 and ``s``."""
     nodes, _ = nodes_and_fit(columns.dtype.name)
     at = jnp.asarray(np.vander(nodes, columns.shape[0], increasing=True), columns.dtype)
     return at @ (columns * powers(s, columns.shape[0])[:, None])
 
 
 def penetrates(prepared: Prepared, t, q) -> Bool[Array, ""]:
-    """Whether bodies are inside each other by more than rounding."""
+    """Whether bodies penetrate each other by more than rounding."""
     if not prepared.nu:
         return jnp.asarray(False)
     mechanics = prepared.mechanics.at(t, q, jnp.zeros_like(q))
@@ -285,7 +285,7 @@ def _changes(prepared: Prepared, state: State, step: Step, others) -> Float[Arra
 
 
 def _is_affine(values: Callable, x, i: int) -> bool:
-    """Whether the tangent of the value ``i`` does not depend on where it is taken."""
+    """Whether the derivative of the value ``i`` does not depend on the point of evaluation."""
     like = jax.ShapeDtypeStruct(x.shape, x.dtype)
     tangent = jax.make_jaxpr(lambda x, dx: jax.jvp(lambda x: values(x)[i], (x,), (dx,))[1])
     used = dce_jaxpr(tangent(like, like).jaxpr, [True])[1]
@@ -293,9 +293,9 @@ def _is_affine(values: Callable, x, i: int) -> bool:
 
 
 def _interpolated(values: Callable, curves, end) -> tuple[Float[Array, "p e"], Float[Array, " e"]]:
-    """Polynomials through the values at Chebyshev nodes, and a bound on what they leave out.
+    """Polynomials through the values at Chebyshev nodes, and a bound on their truncation error.
 
-    Functions of time are taken just before ``end``, where they may jump.
+    Functions of time are evaluated just before ``end``, where they may jump.
     """
     nodes, fit = nodes_and_fit(curves.dtype.name)
     between = 0.5 * (nodes[1:] + nodes[:-1])
@@ -317,7 +317,7 @@ def _interpolated(values: Callable, curves, end) -> tuple[Float[Array, "p e"], F
 
 
 def _refined(values: Callable, curves, fired, s):
-    """The zero near ``s`` of the function itself, by Newton's method; the last two steps give the
+    """Zero near ``s`` of the function itself, by Newton's method; the last two steps give the
     derivatives of its place."""
     chosen = fired.astype(curves.dtype)
 

@@ -1,7 +1,8 @@
 """The piece of a mode whose mass matrix or directions depend on position, or that has joints.
 
 Accelerations, reactions, relative velocities and gaps follow from the equations of the mode with
-the matrices of each instant; ``o`` in ``z = (q, v, w, o)`` holds them all, rows over ``z`` select.
+the matrices of each instant. ``o`` in ``z = (q, v, w, o)`` contains all of them, and rows over
+``z`` select one.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from jfric.system.varying import Energies
 
 
 class _Moved(NamedTuple):
-    """Motion and reactions at an instant: of the joints some that move it so."""
+    """Motion and reactions at an instant, of joints one set that causes this motion."""
 
     now: Prepared
     a: Float[Array, " n"]
@@ -67,28 +68,28 @@ class VaryingPiece(SmoothPiece):
     extra: Float[Array, " n"]
     #: Accelerations alone, and :meth:`instant`, each traced once for all stages and nodes.
     compiled: tuple[Callable, Callable] | None = eqx.field(static=True, default=None)
-    #: Whether it is a constant of others: derivatives along its own motion are those of what
-    #: reactions solve.
+    #: Whether the piece is a constant of other derivatives: those along its own motion are then
+    #: those of the equations that reactions solve.
     still: bool = eqx.field(static=True, default=False)
-    #: Whether it is asked for its start alone, where what solves the equations is known.
+    #: Whether only its start is evaluated, where the solution operators are known.
     begins: bool = eqx.field(static=True, default=False)
 
     def others(self, s, q, v, w) -> Float[Array, " o"]:
-        """Accelerations, reactions, relative velocities, gaps, prescribed accelerations, limits
-        of pins, reactions of joints, what nonlinear elements add to loads and the inequalities of
-        polygons, a time ``s`` after the start."""
+        """Vector ``o`` a time ``s`` after the start: accelerations, reactions, relative velocities,
+        gaps, prescribed accelerations, margins of friction in planes, limits of pins, reactions of
+        joints, additions of nonlinear elements to loads and the inequalities of polygons."""
         return (self.compiled[1] if self.compiled else self.instant)(s, q, v, w)
 
     def _moved(self, s, q, v, w) -> _Moved:
-        """How the system moves at an instant."""
+        """Motion and reactions of the system at an instant."""
         start, g = self.prepared.mechanics, self.g
         t, nf, nt = self.state.t + s, self.prepared.nf, self.prepared.nt
         elements, contacts = by_velocity(start)
-        # Velocities decide there how friction follows from normal forces.
+        # For these, velocities decide how friction follows from normal forces.
         known = self.begins and not (contacts or start.planes or start.pins is not None)
         now = (self.prepared.near if known else self.prepared.at)(t, q, v)
         here = now.mechanics
-        # What is given holds both as they are at the start.
+        # The inputs contain both as they are at the start.
         prescribed = matvec(g.velocity, w) + (start.rate - here.rate)
         demanded = matvec(g.acceleration, w) + (start.bias - here.bias)
         relative = matvec(now.W, v) - prescribed
@@ -108,7 +109,7 @@ class VaryingPiece(SmoothPiece):
         friction, normal = jnp.zeros((0,), q.dtype), matvec(g.normal, w)
         curved = normal[:0]
         if nf:
-            # What grows with the motion is part of the stiffness.
+            # The part that grows with the motion belongs to the stiffness.
             own, all_of_it = normal, self.normal_forces(q, v, w)
             if here.carried is not None and e.carried is not None:
                 curved = here.carried.of_curved(here.axes, t, q, v)
@@ -121,7 +122,7 @@ class VaryingPiece(SmoothPiece):
         if here.pins is not None and x.joint is not None:
             assert here.tied is not None
             limits = limits_of_pins(here, e.L, e.sliding, here.tied.least(x.joint))
-            # What is not unique at the start ends there, with numbers.
+            # If the reactions are not unique at the start, the run ends there, with finite numbers.
             normal = normal + jnp.where(self.equations.unique, limits, 0.0)
             friction, before = e.sliding * normal, friction
             f = f + matvec(here.R_T[:nf].T, friction - before)
@@ -131,18 +132,18 @@ class VaryingPiece(SmoothPiece):
             reaction = reaction + matvec(e.share, jnp.append(normal, 1.0))
         reaction = reaction + jnp.pad(friction, (0, reaction.shape[0] - nf))
         if here.reacting:
-            # Nothing else acts on the coordinates behind states, whose masses are one.
+            # Nothing else acts on the coordinates of states, whose masses are one.
             sliding = rules.sliding_in_mode(self.state.mode, relative[:nt])
             rates = here.rates_by_contacts(t, q, v, reaction[:nt], reaction[nt:], sliding)
             a = a + here.reaction_to_rates(rates)
         return _Moved(now, a, reaction, x.joint, relative, demanded, normal, curved)
 
     def instant(self, s, q, v, w) -> Float[Array, " o"]:
-        """All of :meth:`others`, written out."""
+        """Vector of :meth:`others`, not compiled separately."""
         return self._seen(self._moved(s, q, v, w), s, q, v, w)
 
     def _seen(self, x: _Moved, s, q, v, w) -> Float[Array, " o"]:
-        """All of :meth:`others`, of a system that moves as ``x`` says."""
+        """Vector of :meth:`others` for a system that moves as in ``x``."""
         here, t, nt = x.now.mechanics, self.state.t + s, self.prepared.nt
         gap = matvec(here.W_N, q) + matvec(self.g.gap, w)
         gap = jnp.where(_own_rows(x.now)[nt:], here.displacements(t, q)[nt:], gap)
@@ -179,8 +180,9 @@ class VaryingPiece(SmoothPiece):
         """``z`` and its derivatives at the start: positions and gaps to the fourth, velocities to
         the third, forces to the second, zeros beyond.
 
-        They decide, and are frozen, but for the accelerations of gaps: the end of accumulating
-        impacts follows from these. ``frozen``: this piece as a constant, where it is known.
+        They are used for decisions and have no derivatives, except the accelerations of gaps: the
+        end of accumulating impacts depends on these. ``frozen``: this piece as a constant, where it
+        is known.
         """
         still = self._beginning(frozen)
         found = still._derivatives(*jax.lax.stop_gradient((q, v)))
@@ -211,7 +213,7 @@ class VaryingPiece(SmoothPiece):
         motion = [q, v, self.acceleration(zero, q, v)]
 
         def value(s, q, v):
-            """All of :meth:`others`, and relative accelerations."""
+            """Vector of :meth:`others`, followed by the relative accelerations."""
             w = basis_after(self.prepared, self.g, s)
             x = self._moved(s, q, v, w)
             pull = matvec(x.now.W, x.a) - x.demanded
@@ -221,7 +223,7 @@ class VaryingPiece(SmoothPiece):
         values = jnp.stack(taylor(along(value, *motion), zero, 2))
         own, pull = jnp.split(values, [values.shape[1] - m], axis=1)
         motion.append(own[2][: q.shape[0]])
-        # Accelerations of contacts are rates of their velocities, these of gaps.
+        # Accelerations of contacts are rates of their velocities, and these are rates of gaps.
         _, _, relative, gap, *_ = self._split(own[0])
         none = jnp.zeros_like(relative)
         relative = [relative, *pull, none]
@@ -236,7 +238,7 @@ class VaryingPiece(SmoothPiece):
         return jnp.stack(found)
 
     def force_sizes(self, z: Float[Array, "5 z"]) -> Float[Array, "3 n"]:
-        """Magnitudes of the forces but for unknown reactions, from the derivatives at the start."""
+        """Magnitudes of the forces except unknown reactions, from the derivatives at the start."""
         mechanics, n = self.prepared.mechanics, self.prepared.mechanics.n
         size = z.shape[1] - self._sizes()[0]
         R = jnp.concatenate([mechanics.R_T, mechanics.W_N])
@@ -246,7 +248,7 @@ class VaryingPiece(SmoothPiece):
             found.append(jnp.abs(matvec(mechanics.M, a) - matvec(R.T, reaction)))
             if mechanics.tied is not None:
                 found[k] = found[k] + matvec(jnp.abs(mechanics.tied.J.T), jnp.abs(joint))
-        # What cancels in the forces of energies.
+        # Terms that cancel in the forces of energies.
         q, v = z[0, :n], z[0, n : 2 * n]
         for element in mechanics.nonlinear:
             if isinstance(element, Energies):
@@ -254,7 +256,7 @@ class VaryingPiece(SmoothPiece):
         return jnp.stack(found)
 
     def bending(self, z: Float[Array, "5 z"]) -> Float[Array, "3 m"]:
-        """Magnitudes of relative accelerations that do not follow from accelerations, likewise."""
+        """Magnitudes of relative accelerations that do not follow from accelerations."""
         size = z.shape[1] - self._sizes()[0]
         parts = [self._split(row) for row in z[:, size:]]
         W = self.prepared.W
@@ -267,9 +269,9 @@ class VaryingPiece(SmoothPiece):
         return sum(sizes), sizes
 
     def _split(self, o: Float[Array, " o"]) -> list[Array]:
-        """Accelerations, reactions, relative velocities, gaps, prescribed accelerations, margins of
-        friction in planes, limits of pins, reactions of joints, what nonlinear elements add to
-        loads, what is positive in the regions of polygons."""
+        """Parts of ``o``: accelerations, reactions, relative velocities, gaps, prescribed
+        accelerations, margins of friction in planes, limits of pins, reactions of joints, additions
+        of nonlinear elements to loads, inequalities of the regions of polygons."""
         return jnp.split(o, np.cumsum(self._sizes()[1])[:-1])
 
 
@@ -287,7 +289,7 @@ def regions_of(mechanics: Mechanics, q) -> Float[Array, " nr"]:
 
 
 def load_count(prepared: Prepared) -> int:
-    """Number of loads that friction grows with, where they are no part of what is given."""
+    """Number of loads on which friction depends, unless they are part of the inputs."""
     return 0 if prepared.mechanics.carried is None else prepared.mechanics.carried.count
 
 
@@ -308,8 +310,8 @@ def _own_rows(prepared: Prepared) -> np.ndarray:
 def varying_piece(
     prepared: Prepared, equations: ModeEquations, g: Given, state: State, force
 ) -> VaryingPiece:
-    """The piece of a mode that begins at the time of ``state``; ``prepared``: the system as seen at
-    the state; ``force`` (n,): a constant extra force."""
+    """Smooth piece of a mode that begins at the time of ``state``; ``prepared``: the system as
+    evaluated at the state; ``force`` (n,): a constant extra force."""
     mechanics, dtype = prepared.mechanics, state.q.dtype
     n, m, nt, nu = mechanics.n, prepared.W.shape[0], prepared.nt, prepared.nu
     b = g.w.shape[0]

@@ -27,7 +27,7 @@ from jfric.system.mechanics import Mechanics
 
 
 class Guards(NamedTuple):
-    """Values at the state, changes over the increment, and what counts as zero for each."""
+    """Values of guards, their changes over the increment, and magnitudes that count as zero."""
 
     value: Float[Array, " g"]
     change: Float[Array, " g"]
@@ -37,14 +37,14 @@ class Guards(NamedTuple):
     def signs(self) -> rules.GuardSign:
         """Signs on the increment: a guard at zero is violated if it would become negative.
 
-        What is below zero is there by rounding, or by a load that is yet to be balanced.
+        A value below zero is a rounding error, or comes from a load that is not balanced yet.
         """
         straight = jnp.maximum(self.value, 0.0), self.change
         return rules.guard_sign(straight, (self.zero, self.zero))
 
     @property
     def fraction(self) -> Float[Array, " g"]:
-        """Part of the increment after which each becomes zero; above 1 where it does not."""
+        """Fraction of the increment after which each becomes zero; above 1 where it does not."""
         falls = self.change < -self.zero
         value = jnp.maximum(self.value, 0.0)
         reached = value / jnp.where(falls, -self.change, 1.0)
@@ -58,7 +58,7 @@ def guards(mechanics: Mechanics, state: State, step: Increment) -> Guards:
     positive, negative = friction_limits(mechanics)
     N = jnp.concatenate([state.normal, state.lambda_n])
     dN = jnp.concatenate([step.normal, step.lambda_n])
-    # A guard that a mode lacks is one and stays so.
+    # A guard that a mode lacks has the constant value one.
     one, still = jnp.ones_like(N), jnp.zeros_like(N)
     stick = mode == Mode.STICK
     sign = jnp.where(mode == Mode.SLIP_POS, 1.0, -1.0)
@@ -81,7 +81,7 @@ def guards(mechanics: Mechanics, state: State, step: Increment) -> Guards:
     if mechanics.n_unilateral:
         m = mode[nf:]
         is_open, glued = m == Mode.OPEN, m == Mode.STICK
-        # With friction the two limits tell that the contact pulls.
+        # With friction the two limits show that the contact pulls.
         limited = glued & (positive[nf:] + negative[nf:] > 0)
         gap = mechanics.gap0 + mechanics.W_N @ state.q + mechanics.W_N_base @ state.z
         lengths = jnp.abs(mechanics.gap0) + jnp.abs(mechanics.W_N) @ reach
@@ -113,7 +113,7 @@ def guards(mechanics: Mechanics, state: State, step: Increment) -> Guards:
 
 
 def _force_scale(W, force):
-    """Magnitude of the reaction that forces on the degrees of freedom would cause alone."""
+    """Magnitude of the reaction that the forces on the degrees of freedom would cause alone."""
     size = jnp.sum(W * W, axis=1)
     return (jnp.abs(W) @ force) / jnp.where(size > 0, size, 1.0)
 
@@ -121,7 +121,7 @@ def _force_scale(W, force):
 def following(
     mechanics: Mechanics, state: State, signs: rules.GuardSign
 ) -> tuple[Int[Array, " nt"], Int[Array, " ns"]]:
-    """Modes and segments that violated guards lead to."""
+    """Modes and segments to which violated guards lead."""
     nt, nf = mechanics.n_contacts, mechanics.n_friction
     first, second = (
         rules.GuardSign(*(x[part] for x in signs)) for part in (slice(nt), slice(nt, 2 * nt))
@@ -130,7 +130,7 @@ def following(
     frictionless = np.asarray(mechanics.frictionless, bool)
     positive, negative = friction_limits(mechanics)
     kind = rules.Kind(unilateral, frictionless, unilateral & (positive + negative == 0))
-    # Nothing has a velocity: what closes sticks, if it can.
+    # Nothing has a velocity: a contact that closes sticks, if it can.
     still = jnp.zeros((nt,), state.q.dtype)
     closed = rules.closed_mode(frictionless, still, still)
     mode = rules.next_mode(kind, state.mode, first, second, closed).mode

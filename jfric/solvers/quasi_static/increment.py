@@ -1,13 +1,13 @@
 """The response to an increment of the load in fixed modes.
 
-Unknown are the increments of positions and reactions. With the tangent stiffness ``K`` (segments
-of piecewise-linear springs included) and the modes of the contacts::
+The increments of positions and reactions are unknown. With the tangent stiffness ``K`` (segments of
+piecewise-linear springs included) and the modes of the contacts::
 
     K dq - W_T^T dlambda_T - W_N^T dlambda_N = f - K q + W_T^T lambda_T + W_N^T lambda_N
     stick   W_T dq = travel of the belt      slip   lambda_T + dlambda_T = -s mu N
     closed  g_N + dg_N = 0                   open   lambda_N + dlambda_N = 0
 
-The right-hand side is what the target load leaves unbalanced at the current state, so that
+The right-hand side is the part of the target load that the current state leaves unbalanced, so that
 rounding errors do not add up from one increment to the next.
 """
 
@@ -27,12 +27,12 @@ from jfric.system.mechanics import Mechanics
 
 #: Singular values below this fraction of the largest are zero.
 SINGULAR = 1e-11
-#: Trace of the projector on the null space, restricted to positions or reactions, that is zero.
+#: Trace of the null-space projector on positions or reactions that counts as zero.
 NO_MOTION = 1e-6
 
 
 class Increment(NamedTuple):
-    """Increments up to the target of the load, and what is known about the equations."""
+    """Increments up to the target of the load, and findings about the equations."""
 
     q: Float[Array, " n"]
     lambda_t: Float[Array, " nt"]
@@ -43,12 +43,12 @@ class Increment(NamedTuple):
     slip: Float[Array, " nt"]
     gap: Float[Array, " nu"]
     elongation: Float[Array, " ns"]
-    #: Magnitude of all forces on each degree of freedom: what rounding error is relative to.
+    #: Magnitude of all forces on each degree of freedom: reference size for rounding errors.
     force_scale: Float[Array, " n"]
-    #: Largest unbalanced force over the largest force: whether there is a load to apply.
+    #: Whether there is a load: an unbalanced force beyond rounding, or a prescribed motion.
     loaded: Bool[Array, ""]
-    #: Some motion meets no resistance; reactions are not unique; the load cannot be carried along
-    #: this path (negative stiffness), or reactions contradict each other.
+    #: Whether some motion meets no resistance; reactions are not unique; the load cannot be carried
+    #: along this path (negative stiffness), or reactions contradict each other.
     free: Bool[Array, ""]
     redundant: Bool[Array, ""]
     unstable: Bool[Array, ""]
@@ -105,7 +105,7 @@ def _matrix(mechanics: Mechanics, K, stick, opened, ratio):
     """Coefficients of the increments of positions and reactions in the modes."""
     nt, nf, W_T, W_N = mechanics.n_contacts, mechanics.n_friction, mechanics.W_T, mechanics.W_N
     eye_t, eye_n = jnp.eye(nt, dtype=K.dtype), jnp.eye(nt - nf, dtype=K.dtype)
-    # Friction of a sliding unilateral contact follows its normal force.
+    # Friction of a sliding unilateral contact is proportional to its normal force.
     coupling = jnp.concatenate([jnp.zeros((nf, nt - nf), K.dtype), eye_n * ratio[nf:, None]])
     return jnp.block(
         [
@@ -178,11 +178,11 @@ def _solve(A, b, n: int):
     fallback = jnp.where(largest > 0, largest, 1.0)
     # A node without a spring of its own takes the scale of the stiffest.
     d = jax.lax.rsqrt(jnp.where(stiffness > 1e-12 * largest, stiffness, fallback))
-    # Reactions: what moves the degrees of freedom by one unit of their scale.
+    # Unit of a reaction: the force that moves the degrees of freedom by one unit of theirs.
     columns = frozen[:n, n:] * d[:, None]
     norm = jnp.sqrt(jnp.sum(columns**2, axis=0))
     e = jnp.concatenate([d, 1.0 / jnp.where(norm > 0, norm, 1.0)])
-    # A row that fixes a reaction is scaled by it, a row of a constraint like its reaction.
+    # A row that fixes a reaction is scaled by it, the row of a constraint like its reaction.
     fixes = jnp.concatenate([jnp.zeros((n,), bool), diagonal_of(frozen)[n:] != 0])
     row = jnp.where(fixes, 1.0 / e, e)
     scaled = frozen * row[:, None] * e[None, :]
@@ -197,7 +197,7 @@ def _solve(A, b, n: int):
 
 
 def _held_exactly(mechanics: Mechanics, mode, dq, constraint):
-    """Degrees of freedom that one contact holds alone, free of rounding error."""
+    """Increments with exact values for degrees of freedom that one contact holds alone."""
     nt, nf = mechanics.n_contacts, mechanics.n_friction
     column = jnp.arange(mechanics.n)
     for i, row in enumerate(mechanics.contacts):

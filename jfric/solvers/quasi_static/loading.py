@@ -1,9 +1,9 @@
-"""Load histories: what is given from outside, and the stages in which it is applied.
+"""Load histories: the inputs from outside, and the stages in which they are applied.
 
-The knots are the start, the breakpoints of all functions of time, and the end. Each knot begins
-two stages: first the load jumps there to its value from the right, along a straight line at
-constant time; then it goes on a straight line to its value from the left at the next knot. The
-jump at the first knot takes up what the initial state leaves unbalanced.
+The knots are the start, the breakpoints of all functions of time, and the end. Each knot begins two
+stages: first the load goes to its value from the right, along a straight line at constant time;
+then it goes on a straight line to its value from the left at the next knot. The jump at the first
+knot applies the forces that the initial state leaves unbalanced.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jfric.system.mechanics import Mechanics
 
 
 class Given(NamedTuple):
-    """Loads, normal forces, and motion of bases and belts, given from outside at one instant."""
+    """Loads, normal forces, and motion of bases and belts at one instant."""
 
     #: Loads, preloads and the forces of displaced bases.
     f: Float[Array, " n"]
@@ -33,7 +33,7 @@ class Given(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Where an increment of the load leads, and whether it ends its stage and the history."""
+    """Target of an increment of the load, and whether it ends its stage and the history."""
 
     given: Given
     t: Float[Array, ""]
@@ -45,7 +45,7 @@ class Target(NamedTuple):
 
 
 def is_piecewise_linear(function: AbstractFunction) -> bool:
-    """Whether straight lines between the breakpoints are the function itself."""
+    """Whether the function is a straight line between its breakpoints."""
     if isinstance(function, Sum):
         return all(is_piecewise_linear(term) for term in function.terms)
     if isinstance(function, (Until, Clipped)):
@@ -56,8 +56,9 @@ def is_piecewise_linear(function: AbstractFunction) -> bool:
 def knots(mechanics: Mechanics, start, end, increments: int, moment) -> Float[Array, " k"]:
     """Times between which the load is a straight line, from ``start`` to ``end``; some repeat.
 
-    Functions of time that are curved between their breakpoints are followed by ``increments``
-    straight lines. ``moment`` [s]: where a curved normal force becomes negative the line ends.
+    Functions of time that are curved between their breakpoints are approximated by ``increments``
+    straight lines. ``moment`` [s]: time at which a curved normal force becomes negative, an
+    additional knot.
     """
     dtype = mechanics.K.dtype
     curved = not all(is_piecewise_linear(f) for f in mechanics.functions())
@@ -70,7 +71,7 @@ def knots(mechanics: Mechanics, start, end, increments: int, moment) -> Float[Ar
 
 
 def given_at(mechanics: Mechanics, t, ahead=0.0) -> Given:
-    """Values at ``t + ahead`` of the smooth pieces that begin at or hold ``t``."""
+    """Inputs at ``t + ahead``, on the smooth pieces that begin at ``t`` or contain it."""
     dtype = mechanics.K.dtype
 
     def values(functions):

@@ -22,7 +22,7 @@ from jfric.system.mechanics import Mechanics
 
 
 class Passed(NamedTuple):
-    """The state after a pass, the buffers, and how far each contact slid on the way."""
+    """State after a pass, the buffers, and the path that each contact slid."""
 
     state: State
     records: Records
@@ -32,16 +32,16 @@ class Passed(NamedTuple):
 def one_pass(
     mechanics: Mechanics, times, state: State, records: Records, ts, until, force, on
 ) -> Passed:
-    """One pass on; buffers are written only where ``on``.
+    """One pass from ``state``; buffers are written only where ``on``.
 
-    ``times``: knots of the load history; ``until``: time not to be passed; ``force`` (n,): extra
-    constant force.
+    ``times``: knots of the load history; ``until``: time that the pass does not go beyond;
+    ``force`` (n,): extra constant force.
     """
     goal = target(mechanics, times, state.stage, state.t, until)
     goal = goal._replace(given=goal.given._replace(f=goal.given.f + force))
     step = increment(mechanics, state, goal)
     found = guards(mechanics, state, step)
-    # Which mode comes next has no derivative; where the breakpoint lies has.
+    # The choice of the next mode has no derivative; the place of the breakpoint has one.
     signs = found.signs
     mode, segment = following(mechanics, state, signs)
     changes = jnp.concatenate([mode != state.mode, segment != state.segment])
@@ -119,7 +119,7 @@ def _status(state: State, step, settled, pivoting, nt: int):
 def _remarks(state: State, step, signs: rules.GuardSign, changed):
     nt = state.mode.shape[0]
     first, second = (rules.GuardSign(*(x[k : k + nt] for x in signs)) for k in (0, nt))
-    # What slid until a load turned back carries its limit as it comes to rest: no decision.
+    # A contact that slid until a load turned carries its limit as it stops: no decision.
     stuck = state.recorded[:nt] == Mode.STICK
     edge = rules.is_tie(state.mode, first, second) & (stuck | first.null | second.null)
     flags = jnp.where(edge.any() & step.loaded & ~step.redundant, int(Flag.TIE), 0)

@@ -1,4 +1,4 @@
-"""An increment as a piece of the trajectory."""
+"""Increments as pieces of the trajectory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jfric.system.problem import Problem
 def increment_as_piece(
     problem: Problem, mechanics: Mechanics, old: State, new: State, slip
 ) -> Piece:
-    """The straight way between two states; contacts slide by ``slip`` (nt,) on it."""
+    """Piece on the straight line between two states, on which contacts slide by ``slip`` (nt,)."""
     nt = mechanics.n_contacts
     h = new.t - old.t
     events = new.event_count - old.event_count
@@ -25,7 +25,7 @@ def increment_as_piece(
         return jnp.stack([a, b - a])
 
     def forces(s):
-        # A support that jumps moves in proportion to the way, like the system.
+        # A support that jumps moves in proportion to the increment, like the system.
         base = (s.z, rate)
         return element_forces(problem, mechanics, keys, s.t, s.q, new.v, new.segment, base)
 

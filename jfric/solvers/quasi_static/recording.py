@@ -1,4 +1,4 @@
-"""Outputs on the straight lines that increments are."""
+"""Outputs on the straight lines of the increments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jfric.system.mechanics import Mechanics
 
 
 def shown(mechanics: Mechanics, state: State) -> Int[Array, " c"]:
-    """Modes and segments as users see them."""
+    """Modes and segments as reported to users."""
     mode = rules.reported_mode(np.asarray(mechanics.frictionless, bool), state.mode)
     return jnp.concatenate([mode, mechanics.piecewise.shown(state.segment)])
 
@@ -22,9 +22,9 @@ def shown(mechanics: Mechanics, state: State) -> Int[Array, " c"]:
 def write_outputs(
     records: Records, ts, old: State, step: Increment, fraction, new: State, modes, on
 ) -> Records:
-    """Outputs on the straight way from ``old`` to ``new``, which is ``fraction`` of ``step``.
+    """Write outputs on the line from ``old`` to ``new``, which is ``fraction`` of ``step``.
 
-    At a jump of the load what comes after it replaces what came before.
+    At a jump of the load the values after it replace those before it.
     """
     count = ts.shape[0]
     if count == 0:

@@ -1,4 +1,4 @@
-"""Elements and laws that the quasi-static solver refuses, by name."""
+"""Refusal of elements and laws that the quasi-static solver cannot represent, by name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from jfric.system.problem import Problem
 
 def require_quasi_static(problem: Problem) -> None:
     """Raise :class:`ProblemError` for elements whose forces are not piecewise linear in the
-    position, and for laws whose friction drops at the onset of sliding: the jump that follows has
-    no quasi-static path."""
+    position, and for laws whose friction drops at the onset of sliding: the resulting jump has no
+    quasi-static path."""
     for where, element in problem.labelled().items():
         if isinstance(element, AbstractForce):
             raise ProblemError(

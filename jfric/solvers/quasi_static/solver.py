@@ -31,13 +31,13 @@ class QuasiStatic(AbstractSolver):
         0 <= g_N _|_ lambda_N >= 0,   lambda_T in -mu N Sign(W_T dq/dt - v_belt)
 
     Masses, dampers and impacts have no effect; degrees of freedom need no mass, so that a slider
-    may be in series with a spring. Within a mode everything changes in proportion to the load;
-    where a contact slips, sticks, closes or opens inside a step of the load is computed, not
+    may be in series with a spring. Within a mode all quantities change in proportion to the load;
+    the place inside a load step where a contact slips, sticks, closes or opens is computed, not
     searched (linear complementarity in rates of the load, cf. A. Klarbring, "A mathematical
-    programming approach to three-dimensional contact problems with friction", 1986). Histories
-    made of jumps and straight lines are exact for any step; harmonic functions of time are
-    followed by ``increments`` straight lines. A jump is applied along a straight line at constant
-    time, and so is what the initial position leaves unbalanced at the start. Belts whose velocity
+    programming approach to three-dimensional contact problems with friction", 1986). Histories made
+    of jumps and straight lines are exact for any step; harmonic functions of time are approximated
+    by ``increments`` straight lines. A jump is applied along a straight line at constant time, and
+    so is the force that the initial position leaves unbalanced at the start. Belts whose velocity
     varies between breakpoints are exact at the ends of increments only.
 
     ``solution.v`` is the rate of the position over the time of the history, ``solution.a`` is
@@ -47,7 +47,7 @@ class QuasiStatic(AbstractSolver):
     Status ``SINGULAR``: some motion meets no resistance. ``INCONSISTENT``: the equilibrium is
     lost or not unique on the way (a fold, large friction); a dynamic solver is needed there.
 
-    The problem of :class:`jfric.Problem`, its load applied slowly: (1500 - 100) N / 5000 N/m::
+    The load of the problem of :class:`jfric.Problem`, applied slowly: (1500 - 100) N / 5000 N/m::
 
         >>> solution = jfric.simulate(problem, jfric.QuasiStatic())
         >>> round(float(solution.final.q[0]), 12)
@@ -78,7 +78,7 @@ class QuasiStatic(AbstractSolver):
         return initial_state(problem, prepared.mechanics)
 
     def restart(self, prepared: Prepared, start: State) -> State:
-        """The end of a run as the start of another load history."""
+        """Initial state for another load history, from the end of a run."""
         del prepared
         return restart(start)
 

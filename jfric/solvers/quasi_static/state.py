@@ -35,14 +35,14 @@ class State(AbstractState):
     #: Normal forces of friction elements and displacements of bases as applied so far.
     normal: Float[Array, " nf"]
     z: Float[Array, " nb"]
-    #: Largest magnitudes of ``q`` so far: what rounding error is relative to.
+    #: Largest magnitudes of ``q`` so far: reference sizes for rounding errors.
     q_scale: Float[Array, " n"]
     mode: Int[Array, " nt"]
     segment: Int[Array, " ns"]
     #: Modes and segments as last recorded, and whether anything was recorded yet.
     recorded: Int[Array, " c"]
     settled: Bool[Array, ""]
-    #: Start of the load history, and how far it has been applied.
+    #: Start of the load history, and the part of it that has been applied.
     start: Float[Array, ""]
     stage: Stage
     ended: Bool[Array, ""]
@@ -88,12 +88,12 @@ def initial_state(problem: Problem, mechanics: Mechanics) -> State:
 
 
 def first_stage() -> Stage:
-    """The jump at the first knot."""
+    """First stage of a load history: the jump at the first knot."""
     return Stage(jnp.asarray(0, jnp.int32), jnp.asarray(False))
 
 
 def restart(state: State) -> State:
-    """The end of a run as the start of the next: counters and load history begin anew."""
+    """End of a run as the start of the next: counters and load history begin again."""
     return eqx.tree_at(
         lambda s: (s.start, s.stage, s.ended),
         begin_anew(state),

@@ -15,17 +15,17 @@ from jfric.system.mechanics import Mechanics
 class Equations(eqx.Module):
     """``M dv/dt = f(t, q, v) + w lambda_T`` in scalars; ``gamma_T = w v``.
 
-    ``width`` [m/s or rad/s]: of a smoothed friction law (tanh); None: the set-valued law.
+    ``width`` [m/s or rad/s]: width of a smoothed friction law (tanh); None: the set-valued law.
     """
 
     mechanics: Mechanics
     width: float | None = eqx.field(static=True, default=None)
 
     def force(self, t, q, v):
-        """All forces but friction [N or N m]."""
+        """All forces except friction [N or N m]."""
         return applied_force(self.mechanics, t, q[None], v[None])[0]
 
-    # Compiled apart, and so traced, differentiated and batched once for its many calls.
+    # Compiled separately, and so traced, differentiated and batched once for its many calls.
     @jax.jit
     def acceleration(self, t, q, v, s):
         """``dv/dt`` while sliding in the direction ``s`` = 1 or -1 of ``gamma_T``."""
@@ -59,12 +59,12 @@ class Equations(eqx.Module):
 
 
 def is_one_degree(mechanics: Mechanics) -> bool:
-    """Whether :class:`Equations` can hold a system."""
+    """Whether :class:`Equations` can represent a system."""
     return not _hindrance(mechanics)
 
 
 def require_one_degree(mechanics: Mechanics) -> None:
-    """Raise :class:`jfric.ProblemError` for a system that :class:`Equations` cannot hold."""
+    """Raise :class:`jfric.ProblemError` for a system that :class:`Equations` cannot represent."""
     if found := _hindrance(mechanics):
         raise ProblemError(
             f"sampled: found {found}, this solver takes one degree of freedom with at most one "

@@ -14,7 +14,7 @@ from jfric.system.problem import Problem
 
 
 class Held(AbstractFunction):
-    """``f(t) = value + slope (t - start)``: the input ``name`` from one sample to the next."""
+    """Input ``name`` from one sample to the next: ``f(t) = value + slope (t - start)``."""
 
     name: str = eqx.field(static=True)
     value: Scalar = 0.0

@@ -1,4 +1,4 @@
-"""The loop over samples."""
+"""Loop over the samples."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SampledMotion(NamedTuple):
 
     q: Float[Array, " m"]
     v: Float[Array, " m"]
-    #: By path; the controller's load is among them.
+    #: Inputs by path, with the load of the controller.
     inputs: dict[str, Float[Array, " m"]]
     #: :class:`jfric.Status` code.
     status: Int[Array, ""]
@@ -45,12 +45,11 @@ def run_sampled(
 ) -> SampledMotion:
     """Motion of a system with one degree of freedom at the samples ``t`` [s].
 
-    ``inputs``: samples of functions of time by path, held until the next sample or, if
-    ``linear``, connected by straight lines; ``slots``: section, name and field of every path
-    that is driven, the controller's included. From a sample on in which a given normal force has
-    become negative nothing is known. Times that are not finite are behind the end: the
-    motion stands still there. ``substeps``: steps of the integrator in a sample.
-    ``width``: see :class:`Equations`.
+    ``inputs``: samples of functions of time by path, held until the next sample or, if ``linear``,
+    connected by straight lines; ``slots``: section, name and field of every driven path, including
+    that of the controller. The motion is unknown (NaN) from the sample on at which a given normal
+    force has become negative. Times that are not finite lie after the end, where the motion stands
+    still. ``substeps``: steps of the integrator in a sample. ``width``: see :class:`Equations`.
     """
     mechanics = assemble(with_held(problem, slots))
     require_one_degree(mechanics)
@@ -76,7 +75,7 @@ def run_sampled(
         pieces = {path: Held(path, value, slope, t) for path, (value, slope) in given.items()}
         if controller is not None:
             force, moved = controller.step(memory, r, q, jnp.where(h > 0, h, dt[0]))
-            # Behind the end the controller stands still, too.
+            # After the end the controller stands still, too.
             memory = jax.tree.map(lambda a, b: jnp.where(h > 0, a, b), moved, memory)
             pieces[controller.drives] = Held(controller.drives, force, jnp.zeros_like(force), t)
         held = hold(mechanics, pieces)

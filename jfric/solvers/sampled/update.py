@@ -1,8 +1,8 @@
-"""One sample: from ``t`` to ``t + h`` through every stop, reversal and breakaway inside.
+"""One sample from ``t`` to ``t + h``, with all stops, reversals and breakaways in it.
 
-In a phase (sliding in one direction, or stick) the motion is one step of the classical
-Runge-Kutta method of order 4. The velocity on it is a cubic through its values and slopes at both
-ends; where that has no zero the sample is one phase. Else the phase ends at the first zero, found
+In a phase (sliding in one direction, or stick) the motion is one step of the classical Runge-Kutta
+method of order 4. The velocity on this step is a cubic through its values and slopes at both ends;
+if the cubic has no zero, the sample is one phase. Otherwise the phase ends at the first zero, found
 by Newton's method on the Runge-Kutta step itself; the velocity is zero there, and the law decides
 between stick and the other direction. Derivatives of the switching time follow from the implicit
 function theorem.
@@ -25,10 +25,10 @@ PHASES = 12
 
 
 class Phase(NamedTuple):
-    """State within a sample: time that has passed in it, motion, number of phases.
+    """State within a sample: elapsed time, motion, number of phases.
 
-    ``broken``: direction in which the last phase broke loose, else 0. There the force is at its
-    limit, and rounding must not decide whether it is beyond.
+    ``broken``: direction in which the last phase broke loose, else 0. The force is then at its
+    limit, and rounding must not decide whether the limit is exceeded.
     """
 
     passed: jax.Array
@@ -40,7 +40,7 @@ class Phase(NamedTuple):
 
 @jax.jit
 def runge_kutta(equations: Equations, t, q, v, s, h):
-    """``q, v`` after ``h``, sliding in the direction ``s``."""
+    """Position and velocity after ``h``, sliding along ``s``, and the first acceleration."""
     a1 = equations.acceleration(t, q, v, s)
     v2 = v + 0.5 * h * a1
     a2 = equations.acceleration(t + 0.5 * h, q + 0.5 * h * v, v2, s)
@@ -53,18 +53,18 @@ def runge_kutta(equations: Equations, t, q, v, s, h):
 
 
 def update(equations: Equations, t, q, v, h):
-    """``q, v`` after the sample, and whether it was completed."""
+    """Position and velocity after the sample, and whether it was completed."""
     if equations.width is not None or not equations.mechanics.n_friction:
         q, v, _ = runge_kutta(equations, t, q, v, jnp.ones_like(v), h)
         return q, v, jnp.asarray(True)
-    # Nearly all samples are one phase: the loop is only entered where one is not.
+    # Nearly all samples are one phase: the loop is entered only for the others.
     s = jnp.sign(equations.mechanics.W_T[0, 0] * v)
     s_safe = jnp.where(s == 0.0, 1.0, s)
     q_end, v_end, a_start = runge_kutta(equations, t, q, v, s_safe, h)
     a_end = equations.acceleration(t + h, q_end, v_end, s_safe)
     w = equations.mechanics.W_T[0, 0]
     quiet = (s != 0.0) & ~_reverses(s * w * v, s * w * v_end, s * w * a_start, s * w * a_end, h)[0]
-    # Between two samples the force in stick goes one way, so both ends tell.
+    # Between two samples the force in stick is monotonic, so that both ends suffice.
     rests = (v == 0.0) & (_margin(equations, t, q) >= 0) & (_margin(equations, t + h, q) >= 0)
     start = Phase(
         jnp.where(quiet | rests, h, 0.0),
@@ -101,7 +101,7 @@ def _reverses(v0, v1, a0, a1, h):
 
 
 def _phase(equations: Equations, t, h, p: Phase) -> Phase:
-    """One phase of sliding or stick, up to its end or that of the sample."""
+    """State after one phase of sliding or stick, at the end of the phase or of the sample."""
     w = equations.mechanics.W_T[0, 0]
     now, left = t + p.passed, h - p.passed
     push = equations.push(now, p.q)
@@ -118,7 +118,7 @@ def _phase(equations: Equations, t, h, p: Phase) -> Phase:
     )
 
     def sliding(tau):
-        """Speed after ``tau`` and its rate."""
+        """Speed after ``tau`` and its rate of change."""
         q, v, _ = runge_kutta(equations, now, p.q, p.v, s_safe, tau)
         return s_safe * w * v, s_safe * w * equations.acceleration(now + tau, q, v, s_safe)
 
@@ -153,7 +153,7 @@ def _margin(equations: Equations, t, q):
 
 
 def _first_zero(guard, hi, wanted):
-    """Zero of ``guard(tau) -> (value, rate)`` in (0, hi], where it is positive before."""
+    """First zero of ``guard(tau) -> (value, rate)`` in (0, hi], before which it is positive."""
     frozen = lax.stop_gradient
 
     def newton(_, bracket):

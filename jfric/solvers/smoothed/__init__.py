@@ -1,1 +1,1 @@
-"""The smoothed solver: the same laws without kinks, integrated by diffrax."""
+"""The smoothed solver: friction and contact laws without kinks, integrated by diffrax."""

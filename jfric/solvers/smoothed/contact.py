@@ -10,7 +10,7 @@ The damper follows from the coefficient of restitution ``e`` of the contact::
 
 (T. Schwager, T. Poeschel, "Coefficient of restitution and linear-dashpot model revisited",
 Granular Matter 9, 2007: the contact ends when the force is zero). No finite damper gives e = 0;
-what is below the smallest value of the table takes that one, 0.0093.
+coefficients below the smallest value of the table are replaced by this value, 0.0093.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def damping_ratio(e):
 
 
 def damper(mechanics: Mechanics, stiffness) -> Float[Array, " nu"]:
-    """Damping [N s/m] of each unilateral contact with the given stiffness [N/m]."""
+    """Damping [N s/m] of each unilateral contact with the given ``stiffness`` [N/m]."""
     W = mechanics.W_N
     inverse_mass = jnp.sum((W @ mechanics.M_inverse) * W, axis=1)
     return 2.0 * damping_ratio(mechanics.e) * jnp.sqrt(stiffness / inverse_mass)

@@ -8,9 +8,10 @@ With ``x = gamma_T / width`` and a curve ``s`` that rises from -1 to 1::
     arctan   s = (2/pi) arctan(pi x / 2)
     sqrt     s = x / sqrt(1 + x^2)
 
-All have slope 1 at zero. ``mu(v)`` is the law's own curve for sliding, so that Stribeck's becomes
-smooth as well. Where the limit in stick exceeds it at zero velocity (static and kinetic
-coefficients), a smooth peak of the height ``mu_s`` at the breakaway velocity takes its place::
+All curves have slope 1 at zero. ``mu(v)`` is the law's own curve for sliding, so that Stribeck's
+becomes smooth as well. Where the limit in stick exceeds this curve at zero velocity (static and
+kinetic coefficients), a smooth peak of the height ``mu_s`` at the breakaway velocity replaces the
+step::
 
     ... - (mu_s - mu_d s(10)) N (x/10) exp((1 - (x/10)^2)/2)
 
@@ -49,7 +50,7 @@ def friction_force(law: AbstractLaw, gamma, normal, width, name: str):
     s = curve(name, x)
     # Of the order of the velocity itself beyond the width, and smooth at zero.
     speed = width * (jnp.sqrt(1.0 + x * x) - 1.0)
-    # A law with two sides goes over from one to the other.
+    # A law with different coefficients for the two directions changes from one to the other.
     towards = 0.5 * (1.0 + s)
 
     def blend(pair):

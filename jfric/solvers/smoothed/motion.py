@@ -28,7 +28,7 @@ class Settings(NamedTuple):
 
 
 def local(mechanics: Mechanics, settings: Settings, curve: str, t, q, v) -> Local:
-    """The equations of motion at ``(t, q, v)``."""
+    """Accelerations, reactions and modes at ``(t, q, v)`` under smoothed laws."""
     z, z_dot = mechanics.base_motion(t)
     piecewise = mechanics.piecewise
     x = piecewise.directions @ q + piecewise.base_directions @ z
@@ -54,7 +54,7 @@ def local(mechanics: Mechanics, settings: Settings, curve: str, t, q, v) -> Loca
 
 
 def _modes(mechanics: Mechanics, settings: Settings, t, q, gamma) -> Int[Array, " nt"]:
-    """Modes in the sense of the exact law: what creeps below the width is called stick."""
+    """Modes in the sense of the exact law: creep below the width counts as stick."""
     widths = jnp.asarray(
         [BREAKAWAY if law.drops_at_onset else 1.0 for law in mechanics.laws], gamma.dtype
     )

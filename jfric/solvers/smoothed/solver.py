@@ -31,7 +31,7 @@ from jfric.system.inertia import require_inertia
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 
-#: Names for diffrax's solvers, for files and the command line.
+#: Names of diffrax's solvers, for files and the command line.
 METHODS = {
     "tsit5": "Tsit5",
     "dopri5": "Dopri5",
@@ -56,7 +56,7 @@ def _method(value: Any) -> Any:
 
 
 class Prepared(NamedTuple):
-    """The assembled system, what smoothing adds to it, and the end of the run [s]."""
+    """The assembled system, the settings of smoothing, and the end of the run [s]."""
 
     mechanics: Mechanics
     settings: Settings
@@ -72,18 +72,18 @@ class Smoothed(AbstractSolver):
     their coefficient of restitution (:mod:`jfric.solvers.smoothed.contact`); impacts without
     tangential impulse cannot be represented.
 
-    Its results are biased: contacts creep where they should stick, and everything is off by the
-    order of ``width``. :func:`jfric.smoothing_bias` measures it. Derivatives are those of the
-    smoothed system; they tend to the exact ones when the width is small and the steps resolve it.
-    With a load that jumps, the derivative with respect to the time of the jump is missing.
+    Its results are biased: contacts creep where they should stick, and all results have an error of
+    the order of ``width``, which :func:`jfric.smoothing_bias` measures. Derivatives are those of
+    the smoothed system; they tend to the exact ones when the width is small and the steps resolve
+    it. With a load that jumps, the derivative with respect to the time of the jump is missing.
 
     ``method``: any diffrax solver, or one of ``tsit5``, ``dopri5``, ``dopri8``, ``kvaerno3``,
     ``kvaerno5`` (implicit: for steep laws and stiff contacts). ``controller``: any diffrax step
-    size controller; a ``PIDController`` with ``rtol`` and ``atol`` [m, m/s] unless given. Steps
-    end at the breakpoints of all functions of time. ``dt0`` [s]: first step, needed with
-    ``diffrax.ConstantStepSize``. ``adjoint``: see :class:`AbstractSolver`;
-    ``diffrax_adjoint``: any diffrax adjoint in place of the one that ``"reverse"`` or ``"forward"``
-    stands for. ``max_steps``: most steps of a run.
+    size controller; by default a ``PIDController`` with ``rtol`` and ``atol`` [m, m/s]. Steps end
+    at the breakpoints of all functions of time. ``dt0`` [s]: first step, needed with
+    ``diffrax.ConstantStepSize``. ``adjoint``: see :class:`AbstractSolver`; ``diffrax_adjoint``: any
+    diffrax adjoint, which replaces the one of ``"reverse"`` or ``"forward"``. ``max_steps``:
+    largest number of steps of a run.
 
     Raises :class:`jfric.ProblemError` for settings that are not allowed, and, when a run begins,
     for what the laws without kinks cannot represent. The problem of :class:`jfric.Problem` creeps
@@ -155,7 +155,7 @@ class Smoothed(AbstractSolver):
         """One call of the integrator, up to ``until``; outputs are not written."""
 
         def call(s: MotionState, records: Records, on):
-            # Where nothing is left to do the integrator has nothing to do either.
+            # The integrator gets an empty interval where nothing is left to do.
             goal = jnp.where(on, until, s.t)
             nothing = jnp.zeros((0,), s.t.dtype)
             return *self.run(problem, prepared, s, records, nothing, goal, force), None
@@ -172,7 +172,7 @@ class Smoothed(AbstractSolver):
         until,
         force,
     ) -> tuple[MotionState, Records]:
-        """The integrator's way to ``until`` [s]."""
+        """Run the integrator to ``until`` [s]; returns the state and the filled buffers."""
         del problem
         mechanics, settings, _ = prepared
         settings = settings._replace(force=force)
@@ -202,7 +202,7 @@ class Smoothed(AbstractSolver):
         )
 
     def refined(self, problem: Problem) -> Self | None:
-        """This solver with tolerances 100 times as small."""
+        """Copy of this solver with tolerances 100 times as small; None with a user's controller."""
         if self.controller is not None:
             return None
         return dataclasses.replace(self, rtol=0.01 * self.rtol, atol=0.01 * self.atol)
@@ -212,7 +212,7 @@ class Smoothed(AbstractSolver):
         import diffrax
 
         name = self.law
-        # Plain arrays: diffrax's backward adjoint stumbles over empty containers.
+        # Plain arrays: diffrax's backward adjoint fails on empty containers.
         arrays, structure = jax.tree.flatten((mechanics, settings))
 
         def motion(t, y, args):
@@ -224,7 +224,7 @@ class Smoothed(AbstractSolver):
             rate = motion(t, y[0], args)
             if y[1] is None:
                 return rate, None
-            # Implicit methods ask how the change moves with itself.
+            # Implicit methods differentiate the rate of the change, too.
             t, here, args = jax.lax.stop_gradient((t, y[0], args))
             return rate, jax.jvp(lambda x: motion(t, x, args), (here,), (y[1],))[1]
 
@@ -243,7 +243,7 @@ class Smoothed(AbstractSolver):
             throw=False,
         )
         assert solution.ys is not None
-        # What was not reached holds infinities.
+        # Outputs that were not reached contain infinities.
         q, v = (jnp.where(jnp.isfinite(y), y, jnp.nan) for y in solution.ys[0])
         status = jnp.where(state.status == 0, _status(solution.result), state.status)
         arrived = jnp.all(jnp.isfinite(q[-1])) & jnp.all(jnp.isfinite(v[-1]))
@@ -256,8 +256,8 @@ class Smoothed(AbstractSolver):
         return final, (q[:-1], v[:-1])
 
     def _change(self, mechanics: Mechanics):
-        """A small change of positions and velocities that goes along where derivatives are asked
-        for, see :mod:`jfric.solvers.generic_change`."""
+        """Small change of positions and velocities that is integrated along where derivatives are
+        required, see :mod:`jfric.solvers.generic_change`."""
         if self.adjoint == "none":
             return None
         change = generic_change(jnp.sqrt(diagonal_of(mechanics.M)))

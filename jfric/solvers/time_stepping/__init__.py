@@ -1,1 +1,1 @@
-"""Time stepping: fixed steps, one complementarity problem at velocity level in each."""
+"""Time stepping: fixed steps with one complementarity problem at velocity level in each."""

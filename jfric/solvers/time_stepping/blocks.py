@@ -1,4 +1,4 @@
-"""Many steps in one scan: a block, and what its steps leave behind."""
+"""Blocks of many steps in one scan, and the results of their steps."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Steps(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The steps of a block; most blocks hold no event and no output.
+    """Steps of a block; most blocks contain no event and no output.
 
-    ``steps()`` is called only where ``quiet`` is False: something happened, a change of mode, an
-    impact or trouble. ``motions(index)`` and ``rows(index)``: of the steps with the numbers
-    ``index`` (k,).
+    ``steps()`` is called only where ``quiet`` is False: after a change of mode, an impact or
+    trouble. ``motions(index)`` and ``rows(index)``: results of the steps with the numbers ``index``
+    (k,).
     """
 
     times: Float[Array, " L"]
@@ -67,7 +67,7 @@ class Block(NamedTuple):
 def run_block(
     prepared: Prepared, motion: Motion, times, force, tables: list[Table | None]
 ) -> Block:
-    """Steps that begin at ``times`` (L,), under an extra constant ``force`` (n,)."""
+    """Block of the steps that begin at ``times`` (L,), under an extra constant ``force`` (n,)."""
     mechanics, h = prepared.mechanics, prepared.h
     means = load_means(mechanics, tables, times)
     inputs = block_inputs(mechanics, prepared.scheme, means, times, h, force)
@@ -117,13 +117,13 @@ def run_block(
 
 
 def _watched(block: Block, prepared: Prepared, inputs: StepInputs) -> Block:
-    """``block`` with a status where a given normal force is negative."""
+    """Copy of ``block`` with a status where a given normal force is negative."""
     if prepared.nf == 0:
         return block
 
     def steps() -> Steps:
         made = block.steps()
-        # It is the cause of whatever else the step reports.
+        # The negative force causes all other findings of the step.
         status = jnp.where(inputs.negative, int(Status.NEGATIVE_FORCE), made.status)
         return made._replace(status=status.astype(jnp.int32))
 
@@ -158,7 +158,7 @@ def _in_scalars(prepared: Prepared, motion: Motion, times, inputs: StepInputs, p
         return Motions(after[:, :n], after[:, n : 2 * n], before[:, :n], before[:, n : 2 * n])
 
     def steps():
-        # Again, as all that a branch uses is computed in front of it.
+        # Evaluated again, as everything that a branch uses is computed before the branch.
         mode = _before(motion.mode, look(("mode",), still, motion.mode))
         following, impact, gains, status = look(("mode", "impact", "gains", "status"), still, mode)
 
@@ -188,7 +188,7 @@ def _in_scalars(prepared: Prepared, motion: Motion, times, inputs: StepInputs, p
     )
     return Block(
         times=times,
-        # What is not finite stays so: the last row tells.
+        # A number that is not finite remains so: the last row suffices.
         quiet=same.all() & finite,
         steps=steps,
         motions=motions,

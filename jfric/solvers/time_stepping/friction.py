@@ -1,4 +1,4 @@
-"""Which coefficients of friction hold on a step: static or kinetic."""
+"""Choice of the coefficients of friction that hold on a step: static or kinetic."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def coefficients(prepared: Prepared, speed: Float[Array, " nt"]) -> Coefficients
 
 
 def speeds(prepared: Prepared, before: Float[Array, " nt"]) -> Float[Array, " nt"]:
-    """Sliding speeds, in a plane that of both directions."""
+    """Sliding speeds of all contacts; in a plane the speed of both directions together."""
     found = jnp.abs(before)
     for i, j in prepared.mechanics.planes:
         squared = before[i] ** 2 + before[j] ** 2
@@ -62,10 +62,10 @@ def in_closed_form(
     mode: Int[Array, " nt"],
     before: Float[Array, ""],
 ) -> Impulses:
-    """Impulses of one contact alone, with the limits that belong to them, without a search.
+    """Impulses of a single contact, with the limits that belong to them, without a search.
 
-    ``mode``, ``before``: mode and sliding velocity at the start of the step. The status says
-    whether any mode obeys the laws; the residual of the impulses is left to be looked at.
+    ``mode``, ``before``: mode and sliding velocity at the start of the step. The status tells
+    whether any mode obeys the laws; the residual of the impulses remains to be checked.
     """
     mechanics, nu = prepared.mechanics, prepared.nu
     yes, no = np.ones((1,), bool), np.zeros((1,), bool)
@@ -87,7 +87,7 @@ def in_closed_form(
         else:
             numbers = contact_numbers(p.D, limit)
             if mechanics.smooth_impact[0]:
-                # Which of the two changes from step to step, the numbers seldom do.
+                # The choice between the two changes from step to step, their numbers seldom.
                 bare = contact_numbers(p.D, Coefficients(*(jnp.zeros_like(x) for x in limit)))
                 was_open = mode[0] == Mode.OPEN
                 numbers = jax.tree.map(lambda a, b: jnp.where(was_open, a, b), bare, numbers)
@@ -110,11 +110,11 @@ def in_closed_form(
 
 
 class Limits(NamedTuple):
-    """Which limits hold, while they are being settled.
+    """Choice of limits while it is being settled.
 
-    ``holds`` (nt,): contacts with static coefficients; ``released``: those that slid in spite of
-    them and never get them again. ``rests``: contacts held by impulses with the ``basis`` of
-    :mod:`resting`, which hold all of them. ``changed``: whether to solve once more.
+    ``holds`` (nt,): contacts with static coefficients; ``released``: those that slid nevertheless
+    and never get static coefficients again. ``rests``: whether impulses with the ``basis`` of
+    :mod:`jfric.contact.resting` hold all these contacts. ``changed``: whether to solve once more.
     """
 
     holds: Bool[Array, " nt"]
@@ -135,14 +135,14 @@ def settled(
 ) -> tuple[Impulses, Float[Array, " m"]]:
     """Impulses with the limits that belong to them, and signs of the relative velocities then.
 
-    Contacts at rest hold up to the static limit; those that move in spite of it get the kinetic
-    one, and everything is solved again. What counts is motion, not the mode that a method reports:
-    where contacts are redundant, one that carries its limit need not move, and stick holds as long
-    as any admissible impulses hold the body. ``mode``, ``before``: modes and sliding velocities at
-    the start of the step; ``parts``: see :func:`moves`.
+    Contacts at rest hold up to the static limit; those that move nevertheless get the kinetic one,
+    and the problem is solved again. The motion decides, not the mode that a method reports: where
+    contacts are redundant, one that carries its limit need not move, and stick holds as long as any
+    admissible impulses hold the body. ``mode``, ``before``: modes and sliding velocities at the
+    start of the step; ``parts``: see :func:`moves`.
     """
     nt, nu = before.shape[0], before.shape[0] - prepared.nf
-    # With friction in planes the impulses found decide who moves.
+    # With friction in planes the computed impulses decide which contacts move.
     several = nu > 0 and nt > 1 and not prepared.mechanics.planes
 
     def solution(p: ContactProblem, start) -> Impulses:
@@ -152,7 +152,7 @@ def settled(
         size = jnp.abs(p.gamma) + matvec(jnp.abs(p.D), jnp.abs(impulse))
         found = moves(gamma, size, parts)
         for pair in map(np.asarray, p.planes):
-            # In a plane the sign says whether it moves.
+            # In a plane the sign shows whether the contact moves.
             found = found.at[pair].set(jnp.max(jnp.abs(found[pair])))
         return jax.lax.stop_gradient(found)
 
@@ -163,7 +163,7 @@ def settled(
         return (now != 0) & (product < 0)
 
     def resting(p: ContactProblem, limits: Limits, tried: Impulses, moved) -> Limits:
-        """Where held contacts move: whether other impulses hold them."""
+        """Limits with other impulses, if these hold the contacts that move."""
         basis, found = rest_basis(p, limits.holds, tried.mode, needed=moved.any())
         impulse = rest_impulses(p, limits.holds, tried.mode, basis)
         now = direction(p, impulse, p.gamma + matvec(p.D, impulse))
@@ -173,7 +173,7 @@ def settled(
         )
         lawful = impulse_residual(p, impulse) <= solved_below(p.D.dtype)
         rests = moved.any() & found & lawful & ~moves_still.any()
-        # Those that no impulses hold are released first: the others may rest without them.
+        # Contacts that no impulses hold are released first: the others may rest without them.
         first = moved & moves_still
         released = jnp.where(first.any(), first, moved)
         return limits._replace(rests=rests, basis=basis, released=limits.released | released)
@@ -218,7 +218,7 @@ def settled(
 
 
 def _at_rest(p: ContactProblem, limits: Limits, solved: Impulses) -> Impulses:
-    """``solved``, or the impulses that keep the held contacts at rest where there are such."""
+    """Impulses that keep the held contacts at rest where there are such, else ``solved``."""
     nu = p.touching.shape[0]
     impulse = rest_impulses(p, limits.holds, limits.mode, limits.basis)
     frozen = jax.lax.stop_gradient((p, impulse))

@@ -29,7 +29,8 @@ class StepInputs(NamedTuple):
     after: Float[Array, " m"]
     #: Impulse of the given normal forces.
     normal: Float[Array, " nf"]
-    #: Whether one of them is negative at an end of the step: the laws of friction then say nothing.
+    #: Whether one of these forces is negative at an end of the step, where the laws of friction do
+    #: not apply.
     negative: Bool[Array, ""]
     #: Gaps for ``q = 0`` at the start.
     gap: Float[Array, " nu"]
@@ -47,10 +48,11 @@ class Table(NamedTuple):
 
 
 def load_tables(mechanics: Mechanics, scheme: Scheme, h, count: int) -> list[Table | None]:
-    """For each load its table for blocks of ``count`` steps; None for loads with breakpoints.
+    """Tables of the loads for blocks of ``count`` steps; None for loads with breakpoints.
 
-    Sines are the dearest part of a step of few numbers. Their addition theorem needs those of one
-    block only; the angle is rounded as ever, the sum adds less than 1e-15 of the amplitude.
+    Sines are the most expensive part of a step with few numbers. By their addition theorem those at
+    the start of a block suffice; the rounding of the angle is unchanged, the sum adds less than
+    1e-15 of the amplitude.
     """
     start = h * jnp.arange(count, dtype=mechanics.K.dtype)
 
@@ -87,7 +89,7 @@ def load_means(mechanics: Mechanics, tables: list[Table | None], times) -> list:
         for p, power in zip(polynomial, table.powers, strict=True):
             value = value + p * power
         for (amplitude, angle, _), (c, s) in zip(harmonics, table.waves, strict=True):
-            # Kept out of the sum over the steps, where they would be computed for each.
+            # Kept out of the sum over the steps, where they would be evaluated for each step.
             sine, cosine = jax.lax.optimization_barrier((jnp.sin(angle), jnp.cos(angle)))
             value = value + amplitude * (sine * c + cosine * s)
         known.append(value)
@@ -104,7 +106,7 @@ def block_inputs(mechanics: Mechanics, scheme: Scheme, means: list, times, h, fo
 def block_pushes(
     mechanics: Mechanics, inputs: StepInputs, means: list, h, force, push
 ) -> Float[Array, "L n"]:
-    """``push @ impulse`` (n,) of all steps of a block, with few operations for each number."""
+    """Products ``push @ impulse`` (n,) of a block's steps, with few operations for each number."""
     if mechanics.base_functions or any(x is None for x in means):
         return matmul(inputs.impulse, push.T)
     constant = h * matvec(push, mechanics.f0 + force)
@@ -119,10 +121,10 @@ def step_inputs(
 ) -> StepInputs:
     """Inputs of the step from ``t`` to ``t + h`` under an extra constant ``force`` (n,).
 
-    ``known``: means of loads that are known already, None for the others.
+    ``known``: means of loads where they are known, None for the others.
 
-    Values at the ends are limits from inside the step: a load that jumps at the end of a step
-    acts from the next one on.
+    Values at the ends are limits from inside the step: a load that jumps at the end of a step acts
+    from the next one on.
     """
     eps = 4 * jnp.finfo(t.dtype).eps
     slack = eps * jnp.maximum(jnp.abs(t), jnp.abs(t + h))
@@ -169,7 +171,8 @@ def step_inputs(
 
 
 def _negative(mechanics: Mechanics, t):
-    """Validation refuses concrete numbers; in sweeps and under derivatives this is what remains."""
+    """Whether a given normal force is negative at ``t``. Validation refuses concrete numbers; this
+    check covers sweeps and derivatives."""
     result = jnp.asarray(False)
     for force in mechanics.normal_forces:
         result = result | is_negative(force(t), force.magnitude(t))

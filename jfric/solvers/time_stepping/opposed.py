@@ -1,8 +1,9 @@
-"""Steps with two opposed contacts each, which stand for friction on a joint's reaction.
+"""Steps with pairs of opposed contacts, which represent friction on a joint's reaction.
 
-Both at once could press against each other as hard as they like, and hold anything. One carries in
-a step: that of the step before, or the other where that one would open. Each two are one contact of
-the problem of the step, whose normal points to the side that carries.
+If both contacts of a pair were active they could press against each other without limit, and hold
+anything. Only one carries in a step: that of the step before, or the other where that one would
+open. A pair is one contact of the problem of the step, whose normal points to the side that
+carries.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from jfric.solvers.time_stepping.prepared import Prepared
 class OnSides(NamedTuple):
     """Outcome for all contacts, see :func:`jfric.solvers.time_stepping.friction.settled`.
 
-    ``touching``: contacts that could carry; ``cycles``: no side was found that carries.
+    ``touching``: contacts that could carry; ``cycles``: whether no side that carries was found.
     """
 
     solved: Impulses
@@ -41,13 +42,13 @@ def settled_on_sides(
     before: Float[Array, " nt"],
     parts: Float[Array, " m"],
 ) -> OnSides:
-    """Impulses by ``settled``, with arguments for all contacts; of each two opposed one carries."""
+    """Impulses of all contacts by ``settled``, with one of each opposed pair carrying."""
     nf, nt, nu = prepared.nf, prepared.nt, prepared.nu
     pairs = np.asarray(prepared.mechanics.opposed, int)
     first, second = pairs.T
     kept = np.asarray([i for i in range(nt) if i - nf not in second])
     rows = np.concatenate([kept, nt + kept[nf:] - nf])
-    # Where each contact, and the first of each two, is among those that are kept.
+    # Place of each contact among those that are kept; that of the first for both of a pair.
     place = np.searchsorted(kept, np.arange(nt))
     place[nf + second] = place[nf + first]
     ours = place[nf + first]
@@ -68,7 +69,7 @@ def settled_on_sides(
         side, _, tries = carry
         solved, direction, _ = jax.lax.stop_gradient(on(side))
         opens = (solved.mode[ours] == Mode.OPEN) & (direction[count + own] > 0)
-        # One after the other, where they help each other.
+        # One after the other, if simultaneous changes did not converge.
         opens = opens & ((jnp.cumsum(opens) == 1) | (tries < len(pairs)))
         return side ^ opens, opens.any(), tries + 1
 
@@ -95,7 +96,7 @@ def settled_on_sides(
 def _part_of(
     p: ContactProblem, kept: np.ndarray, rows: np.ndarray, sign: Float[Array, " k"], place
 ) -> ContactProblem:
-    """The problem of the contacts that are kept, normals turned to the side that carries."""
+    """Problem of the contacts that are kept, with normals turned to the side that carries."""
     closed = kept[p.nf :] - p.nf
     return ContactProblem(
         D=p.D[np.ix_(rows, rows)] * sign[:, None] * sign[None, :],
@@ -112,7 +113,7 @@ def _part_of(
 
 
 def _partners(nt: int, nf: int, pairs: np.ndarray) -> np.ndarray:
-    """The other contact of each, or itself."""
+    """The other contact of each pair; single contacts map to themselves."""
     other = np.arange(nt)
     other[nf + pairs[:, 0]], other[nf + pairs[:, 1]] = nf + pairs[:, 1], nf + pairs[:, 0]
     return other

@@ -1,13 +1,13 @@
 """Steps of systems whose masses and directions depend on position, and of those with joints.
 
-Everything is seen at the predicted position ``q_p = q + h theta v``. With the relative velocity
-``gamma = W v + r`` and the relative acceleration ``c`` of a motion without acceleration there,
-those at the ends of the step are::
+All matrices are evaluated at the predicted position ``q_p = q + h theta v``. With the relative
+velocity ``gamma = W v + r`` there and the relative acceleration ``c`` of a motion without
+acceleration, the relative velocities at the ends of the step are::
 
     gamma- = W v + r - h theta c,      gamma+ = W v+ + r + h (1 - theta) c
 
-Joints demand ``gamma+ = 0`` of their rows ``J``, whose impulses are eliminated. At the end of the
-step, positions are put on the joints and on the gaps of zero of contacts that last, by some steps
+Joints require ``gamma+ = 0`` for their rows ``J``; their impulses are eliminated. At the end of the
+step, positions are projected on the joints and on gaps of zero of contacts that last, by some steps
 of Newton's method in the metric of the masses.
 
 Source: M. Jean, The non-smooth contact dynamics method, Comput. Methods Appl. Mech. Engrg. 177
@@ -40,7 +40,7 @@ from jfric.system.mechanics import Mechanics
 def seen_at_prediction(
     prepared: Prepared, motion: Motion, x: StepInputs
 ) -> tuple[Prepared, StepInputs]:
-    """The system at the predicted position; what the step prescribes with what it adds there.
+    """System at the predicted position, and inputs of the step with its contributions.
 
     Gaps become those at the start of the step, less ``W_N q``.
     """
@@ -65,8 +65,8 @@ def _weights(prepared: Prepared):
 
 
 def held_by_joints(prepared: Prepared, hold, free, v) -> Float[Array, " n"]:
-    """Velocity ``free`` (n,), which is ``v`` (n,) and what forces add that joints let through, with
-    what joints demand at the end of the step; ``hold``: see
+    """Velocity ``free`` (n,) corrected for the joints at the end of the step; ``free`` is ``v``
+    (n,) plus the effect of the forces that joints let through. ``hold``: see
     :class:`jfric.solvers.time_stepping.prepared.StepMatrices`."""
     tied = prepared.mechanics.tied
     if tied is None:
@@ -75,7 +75,7 @@ def held_by_joints(prepared: Prepared, hold, free, v) -> Float[Array, " n"]:
 
 
 def _demanded(prepared: Prepared) -> Float[Array, " k"]:
-    """``-J v+`` at the end of the step."""
+    """Required ``-J v+`` at the end of the step."""
     tied = prepared.mechanics.tied
     assert tied is not None
     return tied.rate + _weights(prepared)[1] * tied.bias
@@ -88,15 +88,14 @@ def without_held(
     v: Float[Array, " n"],
     impulse: Float[Array, " n"],
 ) -> tuple[Bool[Array, " nu"], Bool[Array, ""]]:
-    """Contacts that ``touching`` leaves, without those whose gaps joints alone determine, and
-    whether joints drive one of these into its partner, or it rubs under a normal force that nothing
-    determines. ``gamma`` (m,): relative velocities, ``v`` (n,) at the start, ``impulse`` (n,) of
-    the forces."""
+    """Contacts in ``touching`` without those whose gaps joints alone determine, and whether joints
+    drive one of the latter into its partner, or one rubs under an undetermined normal force.
+    ``gamma`` (m,): relative velocities, ``v`` (n,) at the start, ``impulse`` (n,) of the forces."""
     mechanics = here.mechanics
     if mechanics.tied is None or not here.nu:
         return touching, jnp.asarray(False)
     moves, rates = diagonal_of(here.D_mass)[here.nt :] > 0, gamma[here.nt :]
-    # Joints leave rounding errors of what they take away.
+    # Joints leave rounding errors of the motion that they remove.
     size = jnp.abs(v) + matvec(mechanics.inverse_size, jnp.abs(impulse))
     size = matvec(jnp.abs(mechanics.W_N), size)
     driven = rates < -tolerance_of(gamma.dtype) * size
@@ -108,10 +107,10 @@ def without_held(
 def put_back(
     here: Prepared, constant: Mechanics, t, q, v, mode: Int[Array, " nt"]
 ) -> tuple[Float[Array, " n"], Int[Array, ""]]:
-    """Position at the end of a step to ``t``, nearest to ``q`` (n,) with joints and lasting
-    contacts on what they hold, and a status: ``STALLED`` where that is not found, ``INCONSISTENT``
-    where joints contradict each other. ``v`` (n,): velocity there; ``constant``: the system as it
-    is not seen from any place."""
+    """Position at the end of a step to ``t``, the nearest to ``q`` (n,) that satisfies joints and
+    lasting contacts, and a status: ``STALLED`` where none is found, ``INCONSISTENT`` where joints
+    contradict each other. ``v`` (n,): velocity there; ``constant``: the system before evaluation at
+    a position."""
     mechanics = here.mechanics
     varying, tied, ok = mechanics.varying, mechanics.tied, jnp.asarray(0, jnp.int32)
     if varying is None:
@@ -136,8 +135,7 @@ def put_back(
 
 
 def _contradicts(here: Prepared, tied: Tied, q, v) -> Bool[Array, ""]:
-    """Whether equations of joints do not allow what others demand; ``q``, ``v`` (n,):
-    magnitudes."""
+    """Whether equations of joints contradict each other; ``q``, ``v`` (n,): magnitudes."""
     demanded = jax.lax.stop_gradient(_demanded(here))
     left = demanded - matvec(tied.J, matvec(tied.MJ, matvec(tied.S, demanded)))
     length = tied.position_size(q)

@@ -1,4 +1,4 @@
-"""Preparing a run: everything that stays the same is computed once, before the loop."""
+"""Preparation of a run: all constants are computed once, before the loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def prepare(problem: Problem, scheme: Scheme, h, method: str) -> Prepared:
     mechanics = assemble(problem)
     space = contact_space(mechanics)
     if mechanics.varying is not None:
-        # What holds at the start alone; each step sees its own.
+        # These fields hold at the start only; each step evaluates its own.
         mechanics = replace(mechanics, rate=None, bias=None, tied=None)
     dtype = mechanics.M.dtype
     h = jnp.asarray(h, dtype)
@@ -55,5 +55,5 @@ def with_step(prepared: Prepared, h) -> Prepared:
 
 
 def changing(prepared: Prepared):
-    """The parts of ``prepared`` that depend on the length of the step."""
+    """Parts of ``prepared`` that depend on the length of the step."""
     return prepared.h, prepared.constant

@@ -19,11 +19,11 @@ SCALARS = 4
 
 
 class StepMatrices(NamedTuple):
-    """A step without contact, ``free = Bq q + Bv v + push impulse``, and what contacts add.
+    """Matrices of a step without contact, ``free = Bq q + Bv v + push impulse``, and of contacts.
 
     With ``A = M + h theta C + h^2 theta^2 K``: ``push = A^-1``, ``X = A^-1 W^T``, ``D = W X``.
     Joints with the directions ``J`` are eliminated: ``hold = A^-1 J^T (J A^-1 J^T)^-1`` gives the
-    velocity that they demand, and ``push = A^-1 - hold J A^-1``.
+    velocity that they require, and ``push = A^-1 - hold J A^-1``.
     """
 
     Bq: Float[Array, "n n"]
@@ -77,7 +77,7 @@ class Prepared(WithContacts):
     method: str = eqx.field(static=True)
 
     def at(self, t, q, v) -> Prepared:
-        """The prepared system as it is at one instant, where something depends on position."""
+        """System as evaluated at one instant, where something depends on position."""
         if self.mechanics.varying is None:
             return self
         mechanics = self.mechanics.at(t, q, v)
@@ -92,7 +92,7 @@ class Prepared(WithContacts):
 
     @property
     def in_scalars(self) -> bool:
-        """Whether the step is taken apart into scalars: one contact, few degrees of freedom."""
+        """Whether the step is decomposed into scalars: one contact, few degrees of freedom."""
         small = self.nt == 1 and self.mechanics.n <= SCALARS
         return small and self.constant is not None and self.method in ("auto", "closed-form")
 

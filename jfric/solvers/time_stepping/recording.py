@@ -14,21 +14,21 @@ from jfric.solvers.time_stepping.blocks import Block, Steps
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.state import State
 
-#: Outputs that are looked at together.
+#: Outputs that are examined together.
 WINDOW = 256
 
 
 class Wanted(NamedTuple):
-    """Requested outputs: the step that each lies in, and where in it (0 to 1)."""
+    """Requested outputs: the step in which each lies, and its place in the step (0 to 1)."""
 
     step: Int[Array, " m"]
     fraction: Float[Array, " m"]
 
 
 def wanted(ts, start, h, whole, rest) -> Wanted:
-    """``whole`` steps of length ``h`` from ``start`` on, then one of length ``rest``.
+    """Place of outputs in ``whole`` steps of length ``h`` from ``start`` on, then one of ``rest``.
 
-    The end of a step belongs to it.
+    The end of a step belongs to this step.
     """
     place = (ts - start) / h
     # A time that rounding moved past the end of a step belongs to that end.
@@ -45,8 +45,8 @@ def wanted(ts, start, h, whole, rest) -> Wanted:
 def write_outputs(
     prepared: Prepared, records: Records, want: Wanted, b: Block, first, valid
 ) -> Records:
-    """Outputs that lie in the ``valid`` steps of ``b``, the first of which has the number
-    ``first``. Between the ends of a step motion is a line."""
+    """Write the outputs that lie in the ``valid`` steps of ``b``, the first of which has the number
+    ``first``. Between the ends of a step the motion is a straight line."""
     count = want.step.shape[0]
     if count == 0:
         return records
@@ -55,7 +55,7 @@ def write_outputs(
     windows = -(-count // size)
 
     def window(records: Records, number) -> Records:
-        # The last window reaches back over outputs already written: written again, the same.
+        # The last window overlaps outputs already written: they are written again, unchanged.
         at = jnp.minimum(number * size, count - size)
         here = jax.lax.dynamic_slice(inside, (at,), (size,))
 
@@ -96,7 +96,7 @@ def _merged(buffer, at, here, values):
 
 
 class Logged(NamedTuple):
-    """Events so far, whether several of them share a step of the block, the first such row."""
+    """Events so far, whether several share a step of the block, and the first row with one."""
 
     count: Int[Array, ""]
     several: Bool[Array, ""]
@@ -106,7 +106,7 @@ class Logged(NamedTuple):
 def write_events(
     prepared: Prepared, records: Records, b: Block, x: Steps, valid, state: State
 ) -> tuple[Records, Logged]:
-    """Changes of mode and impacts in the ``valid`` first steps ``x`` of ``b``."""
+    """Write changes of mode and impacts in the ``valid`` first steps ``x`` of ``b``."""
     shown = jax.vmap(prepared.mechanics.piecewise.shown)
     modes = jnp.concatenate([x.mode, shown(x.segment)], axis=1)
     modes_before = jnp.concatenate([x.mode_before, shown(x.segment_before)], axis=1)

@@ -16,8 +16,8 @@ from jfric.system.problem import Problem
 
 
 def require_time_stepping(problem: Problem, solver: Any) -> None:
-    """Raise :class:`jfric.ProblemError` for fields of a scheme that make no sense, and for what
-    it cannot represent; numbers under tracing are not checked."""
+    """Raise :class:`jfric.ProblemError` for invalid fields of a scheme, and for problems that the
+    scheme cannot represent; numbers under tracing are not checked."""
     require_positive_step(solver.dt)
     weight = getattr(solver, "sliding_weight", 1.0)
     _number("sliding_weight", weight, lambda x: 0.0 < x <= 1.0, "must lie above 0 and up to 1")

@@ -1,4 +1,4 @@
-"""Result of a step, as a row for the records."""
+"""Results of a step, as a row for the records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 
 class Row(NamedTuple):
-    """End of a step and what its contacts did. Rows (m,): tangents, then normals."""
+    """End of a step and actions of its contacts. Rows (m,): tangents, then normals."""
 
     q: Float[Array, " n"]
     v: Float[Array, " n"]

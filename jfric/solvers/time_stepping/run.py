@@ -1,4 +1,4 @@
-"""The loop over blocks of steps, and the shorter step that reaches the end."""
+"""Loop over blocks of steps, and the shorter step that reaches the end."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.recording import Wanted, wanted, write_events, write_outputs
 from jfric.solvers.time_stepping.state import Motion, State
 
-#: Steps in one block: of scalars a whole block stays in the cache, and hides its overhead.
+#: Steps in one block: in scalars a whole block stays in the cache, and its overhead is small.
 BLOCK, BLOCK_OF_ARRAYS = 1024, 128
-#: Events up to which the steps of a closed form are judged.
+#: Number of events up to which the steps of a closed form are checked.
 JUDGED = 4
 
 
@@ -36,7 +36,7 @@ class Span(NamedTuple):
 
 
 def span(start, end, h) -> Span:
-    """Steps of length ``h`` that fit between ``start`` and ``end``, and the rest."""
+    """Number of steps of length ``h`` between ``start`` and ``end``, and the remainder."""
     length = (end - start) / h
     slack = jnp.maximum(REST, 8 * jnp.finfo(length.dtype).eps * jnp.abs(length))
     count = jnp.maximum(jnp.floor(jax.lax.stop_gradient(length) + slack), 0.0)
@@ -61,7 +61,7 @@ def run(
     max_steps: int,
     adjoint: Adjoint,
 ) -> tuple[State, Records]:
-    """From ``state`` to ``end`` under an extra constant ``force`` (n,)."""
+    """Run from ``state`` to ``end`` under an extra constant ``force`` (n,)."""
     s = span(state.t, end, prepared.h)
     want = wanted(ts, s.start, prepared.h, s.whole, s.rest)
     steps = jnp.minimum(s.steps, max_steps)
@@ -96,7 +96,7 @@ def run(
         if adjoint != "reverse":
             return jax.lax.while_loop(active, one_block, carry), None
 
-        # Only what enters a block is stored; the block is repeated on the way back.
+        # Only the input of a block is stored; the block is repeated in the backward pass.
         def maybe(carry, _):
             return jax.lax.cond(active(carry), one_block, lambda c: c, carry), None
 
@@ -113,9 +113,9 @@ def _keep(which, a, b):
 
 
 def _advance(prepared, tables, state: State, records, want: Wanted, first, count, times, force):
-    """``count`` steps that begin at the first of ``times``: state, records, and steps made.
+    """State, records and steps made, after ``count`` steps from the first of ``times`` on.
 
-    The steps of a block behind the last one are computed and left out.
+    Steps of a block after the last one are computed and discarded.
     """
     motion = Motion(state.q, state.v, state.mode, state.segment)
     b = run_block(prepared, motion, times, force, tables)
@@ -157,14 +157,14 @@ def _advance(prepared, tables, state: State, records, want: Wanted, first, count
 
 
 class Outcome(NamedTuple):
-    """Steps of a block that count, the status after them, and what they did."""
+    """Number of steps of a block that count, the status after them, and their results."""
 
     valid: Int[Array, ""]
     code: Int[Array, ""]
     event_count: Int[Array, ""]
     flags: Int[Array, ""]
     residual: Float[Array, ""]
-    #: Modes and segments after them.
+    #: Modes and segments after these steps.
     mode: Int[Array, " nt"]
     segment: Int[Array, " ns"]
 
@@ -187,8 +187,8 @@ def _outcome(prepared, b: Block, state: State, records: Records, count):
     flags = jnp.where(logged.count > state.event_count, int(Flag.STEP_RESOLUTION), 0)
     flags = flags | jnp.where(logged.several, int(Flag.SIMULTANEOUS), 0)
     if b.residual is None:
-        # The closed form checks itself in every step; the judge, which is slower than a block of
-        # steps, looks at the first events of a run and at its last step.
+        # The closed form checks itself in every step. The check of the residual, which is slower
+        # than a block of steps, examines the first events of a run and its last step.
         picked = jnp.stack([logged.row, jnp.maximum(valid - 1, 0)])
         residual = jax.lax.cond(
             ((state.event_count < JUDGED) | (valid < index.shape[0])) & (valid > 0),

@@ -1,9 +1,9 @@
-"""The step of small linear systems with one contact, taken apart into scalars.
+"""Step of small linear systems with one contact, decomposed into scalars.
 
-What goes from step to step is one short vector: compiled, a step is then one kernel, and the
-compiler makes the whole loop a piece of machine code. Each number of the vector is computed by
-itself, so all that the next step does not need (modes, impulses, what happened) is found
-afterwards, for many steps at once.
+One short vector goes from step to step: compiled, a step is then one kernel, and the compiler makes
+the whole loop one piece of machine code. Each number of the vector is computed by itself.
+Everything that the next step does not need (modes, impulses, events) is therefore found afterwards,
+for many steps at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from jfric.solvers.time_stepping.step import step
 
 
 class _Results(NamedTuple):
-    """Positions and velocities (2n,), these and the modes (2n+nt,), and everything."""
+    """Positions and velocities (2n,), these and the modes (2n+nt,), and the complete row."""
 
     moved: Array
     with_mode: Array
@@ -36,7 +36,7 @@ class _Results(NamedTuple):
 class StepsInScalars:
     """Steps with given ``inputs`` (L, ...) and velocities ``pushed`` (L, n) that the loads cause.
 
-    Packed motions are positions and velocities, and the modes if steps depend on them.
+    Packed motions contain positions and velocities, and the modes if steps depend on them.
     """
 
     def __init__(self, prepared: Prepared, inputs: StepInputs, pushed: Float[Array, "L n"]):
@@ -47,7 +47,7 @@ class StepsInScalars:
         acts = np.array([[dof is None or dof == i for i in range(n)] for dof in dofs])
 
         def one(arrays, z, mode, x: StepInputs, pushed):
-            # Known zeros leave no trace in the program.
+            # Known zeros leave no operations in the program.
             p = eqx.combine(arrays, rest)
             p = eqx.tree_at(lambda p: p.W, p, jnp.where(acts, p.W, 0.0))
             if not p.partners_move:
@@ -78,7 +78,7 @@ class StepsInScalars:
         return other
 
     def pack(self, motion: Motion) -> Float[Array, " z"]:
-        """A motion as one vector."""
+        """Motion packed into one vector."""
         mode = [motion.mode.astype(motion.q.dtype)] if self.remembers else []
         return jnp.concatenate([motion.q, motion.v, *mode])
 
@@ -94,7 +94,7 @@ class StepsInScalars:
 
     def look(self, starts: Float[Array, "k z"], index, mode: Int[Array, "*k nt"], chosen) -> Any:
         """Parts ``chosen(row)`` of the steps with numbers ``index`` from ``starts``, all at once.
-        ``mode``: modes before these steps, unless packed motions hold the modes."""
+        ``mode``: modes before these steps, unless packed motions contain the modes."""
         if self.remembers:
             mode = starts[:, self._size :].astype(jnp.int32)
         mode = jnp.broadcast_to(mode, (starts.shape[0], mode.shape[-1]))

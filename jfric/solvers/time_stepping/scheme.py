@@ -1,4 +1,4 @@
-"""Weights and rules in which the schemes differ, on one common step.
+"""Weights and rules that distinguish the schemes, on one common step.
 
 With ``h`` the step, ``P`` the impulses of the contacts, and all forces linearised::
 
@@ -17,13 +17,13 @@ from jfric.system.fields import Scalar
 
 
 class Scheme(NamedTuple):
-    """``theta``: weight of the end of the step.
+    """Weights and rules of a scheme. ``theta``: weight of the end of the step.
 
     ``kappa``: weight of the sliding velocity at the start in the friction law, relative to that at
     the end: 0 where the law holds at the end, 1 where it holds in the middle
-    (``gamma_T+ + gamma_T`` is twice the velocity there). ``middle``: loads are taken in the middle
-    of the step, not at both ends. ``stops``: a contact that sticks gets its end velocity set to
-    zero.
+    (``gamma_T+ + gamma_T`` is twice the velocity there). ``middle``: loads are evaluated in the
+    middle of the step, not at both ends. ``stops``: the end velocity of a sticking contact is set
+    to zero.
     """
 
     theta: Scalar

@@ -20,30 +20,30 @@ class MoreauJean(AbstractTimeStepping):
         -P_T in N(P_N) Sign(gamma_T+),      0 <= gamma_N+ + e gamma_N  _|_  P_N >= 0
 
     Loads and linear forces are weighted ``theta`` at the end and ``1 - theta`` at the start of the
-    step; ``theta``: 1/2 (second order between switches, no damping of its own) to 1 (damps).
+    step; ``theta``: 1/2 (second order between switches, no numerical damping) to 1 (damps).
     ``sliding_weight``: weight ``w`` of the end of the step in the friction law, which then holds
-    for ``w gamma_T+ + (1 - w) gamma_T``; 1 unless given. Less than 1 (``w = theta``, say, so that a
-    contact that sticks keeps its position) needs laws without static limits of their own.
-    The normal law holds for contacts whose gap would be closed at the end of the step.
-    No events are located: any number of contacts and switches cost the same. The error falls with
-    the first power of ``dt`` through switches and impacts, and a gap closes only to
-    ``dt`` times its velocity.
+    for ``w gamma_T+ + (1 - w) gamma_T``; by default 1. A weight below 1 (``w = theta``, say, so
+    that a sticking contact keeps its position) needs laws without separate static limits. The
+    normal law holds for contacts whose gap would be closed at the end of the step. No events are
+    located: any number of contacts and switches cost the same. The error is of first order in
+    ``dt`` through switches and impacts, and a gap closes only to ``dt`` times its velocity.
 
     Masses and directions that depend on position are those of the predicted position
-    ``q + h theta v``, relative velocities at the ends of a step are known to second order, joints
-    hold at its end, and positions are put back on joints and lasting contacts: between switches
-    ``theta = 1/2`` keeps second order. Friction in a plane obeys its law at the end of the step,
-    which makes it first order while its direction turns; :class:`StabilisedMidpoint` is of second
-    order there.
+    ``q + h theta v``; relative velocities at the ends of a step are known to second order, joints
+    hold at its end, and positions are projected on joints and lasting contacts. Between switches
+    ``theta = 1/2`` thus keeps second order. Friction in a plane obeys its law at the end of the
+    step, which makes it first order while its direction turns; :class:`StabilisedMidpoint` is of
+    second order there.
 
-    Where friction leaves no solution with finite forces (self-locking, Painleve), impulses still
-    have one: sliding stops within a step (D. E. Stewart, SIAM Review 42 (2000), section 5).
+    Where friction leaves no solution with finite forces (self-locking, Painleve), there is still
+    one with impulses: sliding stops within a step (D. E. Stewart, SIAM Review 42 (2000), section
+    5).
 
-    ``method``: how the contact problem of a step is solved, see
-    :func:`jfric.contact.contact_methods.solve_impulses`. ``max_steps``: bound on the
-    number of steps. ``max_events``: capacity of the event log. ``adjoint``: see
-    :class:`jfric.AbstractSolver`; ``"reverse"`` keeps one state for 1,024 steps, so give a
-    realistic ``max_steps``.
+    ``method``: method for the contact problem of a step, see
+    :func:`jfric.contact.contact_methods.solve_impulses`. ``max_steps``: bound on the number of
+    steps. ``max_events``: capacity of the event log. ``adjoint``: see
+    :class:`jfric.AbstractSolver`; ``"reverse"`` stores one state for 128 steps (1,024 in small
+    systems with one contact), so give a realistic ``max_steps``.
 
     Do not trust derivatives through changes of mode: they lack the term of the switching time,
     at any step, and may be wrong by a third or in sign. :class:`jfric.EventDriven` gives exact
@@ -72,7 +72,7 @@ class MoreauJean(AbstractTimeStepping):
 
     @property
     def scheme(self) -> Scheme:
-        # gamma_T+ + kappa gamma_T has the sign of the weighted mean.
+        # The sum gamma_T+ + kappa gamma_T has the sign of the weighted mean.
         kappa = (1.0 - self.sliding_weight) / self.sliding_weight
         return Scheme(self.theta, kappa=kappa, middle=False, stops=False)
 
@@ -83,15 +83,15 @@ class Midpoint(AbstractTimeStepping):
         M (v+ - v) = h f(t + h/2, (q + q+)/2, (v + v+)/2) + W^T P,     q+ = q + h (v + v+)/2
         -P_T in N(P_N) Sign(gamma_T + gamma_T+)
 
-    with Newton's law for the normals as in :class:`MoreauJean`. A contact that sticks keeps its
-    position, but its velocity changes sign in every step instead of being zero: the modes
-    chatter. Use :class:`StabilisedMidpoint`, unless you want to see that. Laws whose static limit
+    Newton's law for the normals is that of :class:`MoreauJean`. A sticking contact keeps its
+    position, but its velocity changes sign in every step instead of being zero: the modes chatter.
+    Use :class:`StabilisedMidpoint`, unless you want to see this effect. Laws whose static limit
     differs from the sliding friction need stick at rest and are refused.
 
-    ``method``, ``max_steps``, ``max_events``, ``adjoint`` and derivatives: see
-    :class:`MoreauJean`. Source: T. Ligursky, Y. Renard, A well-posed
-    semi-discretization of elastodynamic contact problems with friction, Quart. J. Mech. Appl.
-    Math. 64 (2011), as used in V. Janovsky (2015), section 5. It never stands quite still::
+    ``method``, ``max_steps``, ``max_events``, ``adjoint`` and derivatives: see :class:`MoreauJean`.
+    Source: T. Ligursky, Y. Renard, A well-posed semi-discretization of elastodynamic contact
+    problems with friction, Quart. J. Mech. Appl. Math. 64 (2011), as used in V. Janovsky (2015),
+    section 5. The velocity never becomes exactly zero::
 
         >>> solution = jfric.simulate(problem, jfric.Midpoint(dt=1e-3))
         >>> 0.0 < abs(float(solution.final.v[0]))
@@ -112,13 +112,13 @@ class Midpoint(AbstractTimeStepping):
 
 
 class StabilisedMidpoint(AbstractTimeStepping):
-    """Midpoint rule that stops: a contact that sticks gets zero sliding velocity.
+    """Midpoint rule that stops: a sticking contact gets zero sliding velocity.
 
-    The step of :class:`Midpoint`, of the length ``dt`` [s]; then the sliding velocities of sticking
-    contacts are set to zero. Stick is exact, positions do not creep. ``method``, ``max_steps``,
-    ``max_events``, ``adjoint`` and derivatives: see :class:`MoreauJean`. Source: V. Janovsky,
-    Numerical analysis of a lumped parameter friction model, Applications of Mathematics 2015,
-    section 5. It stands still where it stops::
+    The step is that of :class:`Midpoint`, of length ``dt`` [s]; then the sliding velocities of
+    sticking contacts are set to zero. Stick is exact, positions do not creep. ``method``,
+    ``max_steps``, ``max_events``, ``adjoint`` and derivatives: see :class:`MoreauJean`. Source: V.
+    Janovsky, Numerical analysis of a lumped parameter friction model, Applications of Mathematics
+    2015, section 5. The mass stands still where it stops::
 
         >>> solution = jfric.simulate(problem, jfric.StabilisedMidpoint(dt=1e-3))
         >>> float(solution.final.v[0]), bool(abs(solution.final.q[0] - 0.32) < 1e-4)

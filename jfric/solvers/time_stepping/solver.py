@@ -71,9 +71,9 @@ class AbstractTimeStepping(AbstractSolver):
         return initial_state(problem, prepared)
 
     def restart(self, prepared: Prepared, start: AbstractState) -> State:
-        """The end of a run as the start of the next.
+        """Initial state of a run that continues an earlier one.
 
-        The end of another solver's run gives time, position and velocity.
+        The end of another solver's run provides time, position and velocity only.
         """
         if not isinstance(start, State):
             return start_at(prepared, start.t, start.q, start.v)
@@ -106,7 +106,7 @@ class AbstractTimeStepping(AbstractSolver):
     def run(
         self, problem: Problem, prepared: Prepared, state: State, records: Records, ts, until, force
     ) -> tuple[State, Records]:
-        """Block after block of steps to ``until`` [s]."""
+        """Run blocks of steps to ``until`` [s]; returns the state and the filled buffers."""
         del problem
         new, records = run(
             prepared,
@@ -118,6 +118,6 @@ class AbstractTimeStepping(AbstractSolver):
             max_steps=self.max_steps,
             adjoint=self.adjoint,
         )
-        # The rounding of a step is no step.
+        # A remainder of rounding errors is no step.
         arrives = (new.t < until) & (new.t >= until - REST * prepared.h)
         return eqx.tree_at(lambda s: s.t, new, jnp.where(arrives, until, new.t)), records

@@ -31,9 +31,9 @@ class State(AbstractState):
     #: Modes of the contacts and segments of the piecewise-linear elements on the last step.
     mode: Int[Array, " nt"]
     segment: Int[Array, " ns"]
-    #: Whether a step was made: the modes of the first one are not an event.
+    #: Whether a step was made: the modes of the first step are not an event.
     settled: Bool[Array, ""]
-    #: Largest residual of a step's contact problem, and iterations of all.
+    #: Largest residual of a step's contact problem, and iterations of all steps together.
     residual: Float[Array, ""]
     iterations: Int[Array, ""]
     status: Int[Array, ""]
@@ -52,7 +52,7 @@ class Motion(NamedTuple):
 
 
 def initial_state(problem: Problem, prepared: Prepared) -> State:
-    """State at the start time; sliding velocities that are zero begin in stick."""
+    """State at the start time; contacts with zero sliding velocity begin in stick."""
     return start_at(prepared, *(x.astype(prepared.h.dtype) for x in started(problem).start()))
 
 
@@ -76,7 +76,7 @@ def start_at(prepared: Prepared, t, q, v) -> State:
     if piecewise.count:
         z, _ = mechanics.base_motion(t)
         x = matvec(piecewise.directions, q) + matvec(piecewise.base_directions, z)
-        # Guards on the rate are settled in the first step.
+        # The first step settles guards on the rate.
         segment = piecewise.segment_at(x)
     zero = jnp.asarray(0, jnp.int32)
     return State(
@@ -96,12 +96,12 @@ def start_at(prepared: Prepared, t, q, v) -> State:
 
 
 def _sliding_size(mechanics: Mechanics, t, v):
-    """Magnitude (nt,) of the terms that sliding velocities are the sum of."""
+    """Sums (nt,) of the magnitudes of the terms of the sliding velocities."""
     return matvec(jnp.abs(mechanics.W_T), jnp.abs(v)) + jnp.abs(mechanics.belt_velocities(t))
 
 
 def _approaches(mechanics: Mechanics, t, v):
-    """Unilateral contacts (nu,) that close with a velocity: one without a gap is about to hit."""
+    """Unilateral contacts (nu,) that close with a velocity: one with zero gap is about to hit."""
     _, z_dot = mechanics.base_motion(t)
     along, moved = matvec(mechanics.W_N, v), matvec(mechanics.W_N_base, z_dot)
     if mechanics.rate is not None:

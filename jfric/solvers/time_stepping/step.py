@@ -1,4 +1,4 @@
-"""One step of any system with any number of contacts; one contact alone in closed form.
+"""One step of a system with any number of contacts; one contact alone in closed form.
 
 Forces are linearised once at the start of the step, which keeps the order of the scheme;
 piecewise-linear elements stay in the segment that holds in the middle of the step.
@@ -34,7 +34,7 @@ from jfric.solvers.time_stepping.tolerance import DEPENDENT, gains_energy, touch
 def step(
     prepared: Prepared, motion: Motion, x: StepInputs, pushed: Float[Array, " n"] | None = None
 ) -> Row:
-    """The step with inputs ``x`` from ``motion`` on.
+    """Result of the step with inputs ``x`` that begins with ``motion``.
 
     ``pushed``: velocity that the loads cause, if it is known already.
     """
@@ -60,12 +60,12 @@ def step(
         way = h * (jnp.abs(before[nt:]) + jnp.abs(after[nt:]))
         touching = touches(gap + start_weight * before[nt:], parts, way)
         if mechanics.varying is not None:
-            # The way along a curve is known to the order of the scheme alone.
+            # The path along a curve is known to the order of the scheme only.
             touching = touching | (motion.mode[nf:] != Mode.OPEN)
             touching = touching.at[np.asarray(mechanics.opposed, int).ravel()].set(True)
     touching, blocked = without_held(prepared, touching, gamma, v, impulse)
     problem = _contacts(prepared, matrices.D, gamma, before, touching, motion.mode, x)
-    # Rounding errors of the sliding velocities come from those that they are made of.
+    # Rounding errors of the sliding velocities come from the velocities of which they are sums.
     size = matvec(jnp.abs(prepared.W), jnp.abs(v)) + jnp.abs(x.before)
     if prepared.in_scalars:
         solved, direction = in_closed_form(prepared, problem, motion.mode, before[0]), None
@@ -80,7 +80,7 @@ def step(
     closed = mode[nf:] != Mode.OPEN
     sticks = (mode == Mode.STICK) & ~frictionless
     active = jnp.concatenate([sticks, closed])
-    # What sticks or is closed gets its prescribed velocity without rounding error.
+    # Sticking and closed contacts get their prescribed velocity without rounding error.
     prescribed = x.after - old * before
     v_new = free + matvec(matrices.X, P)
     v_new = _held(prepared, v_new, prescribed, active)
@@ -94,7 +94,7 @@ def step(
         # A redundant contact may carry nothing and yet be closed.
         rests = rests | (touching & ~closed & (direction[nt:] == 0))
         shown = jnp.where(mode == Mode.OPEN, rules.slip(direction[:nt] > 0), mode)
-        # One that carries its limit and does not move is at rest, whatever the method says.
+        # A contact at its limit that does not move is at rest, whatever the method reports.
         shown = jnp.where(direction[:nt] == 0, Mode.STICK, shown)
         if mechanics.planes:
             slides = mechanics.in_plane & rules.slides(shown)
@@ -137,7 +137,7 @@ def _segments(prepared: Prepared, motion: Motion, x: StepInputs):
 
 
 def _linearised(prepared: Prepared, motion: Motion, segment, x: StepInputs):
-    """Matrices of the step, and the impulse of all forces that are not linear in ``q``, ``v``."""
+    """Matrices of the step, and the impulse of all forces not linear in ``q`` and ``v``."""
     if prepared.constant is not None:
         return prepared.constant, x.impulse
     mechanics, scheme, h = prepared.mechanics, prepared.scheme, prepared.h
@@ -161,14 +161,14 @@ def _linearised(prepared: Prepared, motion: Motion, segment, x: StepInputs):
             return sum(parts[1:], parts[0])
 
         K_q, C_v = (-jacobian for jacobian in jax.jacfwd(force, (0, 1))(q, motion.v))
-        # Linear about the point above: the step adds K q and C v of its own.
+        # Linear about the point above: the step itself adds K q and C v.
         level = force(q, motion.v) + matvec(K_q, q) + matvec(C_v, motion.v)
         K, C, impulse = K + K_q, C + C_v, impulse + h * level
     tied = mechanics.tied
     J = None if tied is None else tied.J
     matrices = step_matrices(scheme, h, mechanics.M, C, K, prepared.W, J)
     if tied is not None:
-        # What joints hold takes no part in contacts.
+        # Directions that joints hold take no part in contacts.
         moves = diagonal_of(prepared.D_mass) > 0
         both = moves[:, None] & moves[None, :]
         X, D = jnp.where(moves, matrices.X, 0.0), jnp.where(both, matrices.D, 0.0)
@@ -177,8 +177,8 @@ def _linearised(prepared: Prepared, motion: Motion, segment, x: StepInputs):
 
 
 def _contacts(prepared: Prepared, D, gamma, before, touching, mode, x: StepInputs):
-    """The contact problem of the step for given limits: static ones where ``holds`` (nt,), none
-    where a contact is ``smooth`` (nt,)."""
+    """Function that gives the contact problem of the step for a choice of limits: static ones where
+    ``holds`` (nt,), none where a contact is ``smooth`` (nt,)."""
     nt, nf = prepared.nt, prepared.nf
     mechanics = prepared.mechanics
     friction = coefficients(prepared, speeds(prepared, before[:nt]))
@@ -212,7 +212,7 @@ def _contacts(prepared: Prepared, D, gamma, before, touching, mode, x: StepInput
 
 
 def _held(prepared: Prepared, v, prescribed, active):
-    """Velocities of degrees of freedom held by one contact alone, free of rounding error."""
+    """Velocities with exact values for degrees of freedom held by one contact alone."""
     mechanics = prepared.mechanics
     dofs = mechanics.single_dofs
     rows = [i for i, dof in enumerate(dofs) if dof is not None]
@@ -224,14 +224,14 @@ def _held(prepared: Prepared, v, prescribed, active):
 
 
 def _stopped(prepared: Prepared, v, prescribed, sticks, active):
-    """Set the sliding velocities of sticking contacts to zero, by impulses on active rows.
+    """Velocities without sliding at sticking contacts, by impulses on active rows.
 
-    Normal velocities stay what they are.
+    Normal velocities do not change.
     """
     sticks = jnp.concatenate([sticks, jnp.zeros((prepared.nu,), bool)])
     defect = jnp.where(sticks, prescribed - matvec(prepared.W, v), 0.0)
     if prepared.nt == 1:
-        # Where it sticks all rows are active, and the matrix is always the same.
+        # If it sticks, all rows are active, and the matrix is always the same.
         changes = matmul(prepared.MW, _inverse(prepared.D_mass))
         return _held(prepared, v + matvec(changes, defect), prescribed, sticks)
     mask = active[:, None] & active[None, :]
@@ -241,7 +241,7 @@ def _stopped(prepared: Prepared, v, prescribed, sticks, active):
 
 
 def _inverse(a):
-    """The inverse of a symmetric matrix; dependent rows, which agree, are left out."""
+    """Inverse of a symmetric matrix; dependent rows, which agree, are left out."""
     diagonal = diagonal_of(a)
     weight = jnp.where(diagonal > 0, diagonal, 1.0) ** -0.5
     weight = weight[:, None] * weight[None, :]

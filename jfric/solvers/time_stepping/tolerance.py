@@ -8,7 +8,7 @@ from jfric.contact import rules
 
 #: Rounding of gaps and velocities relative to the sum of their contributions.
 RELATIVE = 1e-12
-#: Gaps below this part of the way of a step are closed; impacts are late by whole steps.
+#: Gaps below this fraction of the path of a step count as closed; impacts are late by whole steps.
 OF_A_STEP = 1e-9
 #: Sliding velocities, and pivots of a unit diagonal, that a contact problem leaves at zero.
 DEPENDENT = 1e-10
@@ -17,9 +17,10 @@ DEPENDENT = 1e-10
 def touches(gap, size, way):
     """Whether a gap, were the contact to close in this step, is closed at its end.
 
-    ``size``: of the positions that make the gap; ``way``: what the step without contacts would add
-    to it. A contact at rest keeps its gap only to the rounding of that: one with a gap of rounding
-    errors alone would else open, and its neighbours slide for want of its share.
+    ``size``: magnitude of the terms of the gap; ``way``: change of the gap in a step without
+    contacts. A contact at rest keeps its gap only to the rounding of these: one with a gap of
+    rounding errors alone would otherwise open, and its neighbours would slide without its share of
+    the load.
     """
     # In float32 the gap itself is not known better than its rounding error.
     eps = jnp.finfo(jnp.result_type(gap)).eps
@@ -30,8 +31,8 @@ def touches(gap, size, way):
 def moves(gamma, size, parts):
     """Sign of the relative velocities ``gamma`` after the impulses, zero for those at rest.
 
-    ``size``: magnitude of what the contact problem adds up to ``gamma``; ``parts``: magnitude of
-    the velocities that relative velocities are made of.
+    ``size``: magnitude of the terms that the contact problem sums to ``gamma``; ``parts``:
+    magnitude of the velocities of which relative velocities are sums.
     """
     eps = jnp.finfo(jnp.result_type(gamma)).eps
     solved, rounding = jnp.maximum(DEPENDENT, 128 * eps), jnp.maximum(RELATIVE, 16 * eps)
@@ -45,7 +46,7 @@ def is_negative(force, magnitude):
 
 def gains_energy(impulse, before, after):
     """Whether impulses (m,) feed energy into relative velocities ``before`` and ``after``."""
-    # Of an elastic impact only rounding is left: it is relative to what cancels.
+    # An elastic impact leaves rounding errors only, relative to the terms that cancel.
     parts = rules.impulse_energy(jnp.abs(impulse), jnp.abs(before), jnp.abs(after))
     energy = jnp.sum(rules.impulse_energy(impulse, before, after))
     return rules.energy_gain(energy, jnp.sum(parts)) > 0.0
