@@ -58,7 +58,7 @@ def require_count(where: str, value: Any, least: int, most: int) -> None:
 def require_part(where: str, value: float) -> None:
     """Raise :class:`ProblemError` unless ``value`` lies above 0 and up to 1."""
     if not 0.0 < value <= 1.0:
-        raise ProblemError(f"{where}: found {value}, must lie between 0 and 1")
+        raise ProblemError(f"{where}: found {value}, must be above 0 and at most 1")
 
 
 def parse_count(text: str, where: str, least: int, most: int) -> int:

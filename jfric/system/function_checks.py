@@ -108,11 +108,10 @@ def refuse_jumping_bases(problem: AbstractProblem, who: str) -> None:
 def _jump(function, start) -> str | None:
     """Text that says where a function of time jumps after ``start``; None where it does not. Traced
     numbers may make it jump: the text is then empty."""
-    for term in function.terms if isinstance(function, Sum) else ():
-        if (found := _jump(term, start)) is not None:
+    parts = function.terms if isinstance(function, Sum) else ()
+    for part in (function.function,) if isinstance(function, (Until, Clipped)) else parts:
+        if (found := _jump(part, start)) is not None:
             return found
-    if isinstance(function, (Until, Clipped)) and (found := _jump(function.function, start)):
-        return found
     if not isinstance(function, (Steps, Until)):
         return None
     if any(isinstance(x, (Tracer, Expression)) for x in (*jax.tree.leaves(function), start)):
