@@ -150,8 +150,7 @@ def _measured(experiments, objective: Objective, samples) -> np.ndarray:
 
 
 def _best(objective: Objective, points, measured, chunk: int) -> np.ndarray:
-    """The number of the point (of ``points`` (N, P)) with the least sum of squares, for each data
-    set."""
+    """For each data set, the number of the point (of ``points`` (N, P)) with the least cost."""
     if points.shape[0] == 1:
         return np.zeros(measured.shape[0], int)
     weight, predicted = objective.weight, objective.predict(points, chunk)

@@ -33,8 +33,7 @@ REACH = 20.0
 
 @dataclass(frozen=True)
 class Side:
-    """One curve: names of its parameters, and the matrix that gives the values at its knots
-    (k,)."""
+    """One curve: names of its parameters, and the matrix to the values at its knots (k,)."""
 
     field: str
     names: tuple[str, ...]

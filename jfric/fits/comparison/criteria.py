@@ -55,8 +55,7 @@ BESIDE = ("sensor", "input", "delay", "controller")
 
 @dataclass(frozen=True)
 class Setting:
-    """Settings of criteria: controller, length of windows [s], inputs between samples
-    (``hold``)."""
+    """Settings of criteria: controller, length of windows [s], and ``hold`` of the inputs."""
 
     controller: Controller | None = None
     window: float | None = None

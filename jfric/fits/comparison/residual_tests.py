@@ -103,8 +103,7 @@ def residual_tests(result: FitResult) -> tuple[ResidualTest, ...]:
 
 @dataclass(frozen=True)
 class Rows:
-    """Residuals (E, m), their derivatives (E, m, P) by the free parameters, and which rows count
-    (E, m)."""
+    """Residuals (E, m), their derivatives (E, m, P) and which rows count (E, m)."""
 
     off: np.ndarray
     jacobian: np.ndarray

@@ -116,8 +116,7 @@ class Experiment:
         return (self.meta or {}).get("name")
 
     def between(self, start: float, end: float, x0: Mapping[str, Any] | None = None) -> Experiment:
-        """The samples with ``start <= t < end`` [s], as an experiment that begins at the first
-        one."""
+        """The samples with ``start <= t < end`` [s], an experiment that begins at the first one."""
         inside = (self.t >= start) & (self.t < end)
         if np.count_nonzero(inside) < 2:
             raise ProblemError(f"between: fewer than 2 samples from {start:g} s to {end:g} s")

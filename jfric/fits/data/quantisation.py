@@ -31,8 +31,7 @@ class Steps(NamedTuple):
 
 
 def steps_of(experiments: Sequence[Experiment], signals: Sequence[str], used: np.ndarray) -> Steps:
-    """Variances that the resolution of readings adds to the noise; zero if no resolution is
-    given."""
+    """Variances that the resolution of readings adds to the noise; zero without one."""
     variance, counted = np.zeros(used.shape), np.zeros(used.shape)
     for i, e in enumerate(experiments):
         for j, name in enumerate(signals):

@@ -1,4 +1,4 @@
-"""Information on the parameters from an experiment not yet made, and derivatives of it."""
+"""Information about the parameters from a future experiment, and its derivatives."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Slots(NamedTuple):
 
 
 class Information(NamedTuple):
-    """Information from experiments: not a number where the simulation fails.
+    """Information from experiments; NaN where the simulation fails.
 
     ``matrix`` (..., P, P): ``sum J^T J / sigma^2`` by the parameters. ``lowest`` and ``highest``
     (..., s): extremes of the signals that have limits, at the samples.
