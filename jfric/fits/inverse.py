@@ -7,7 +7,6 @@ velocities and accelerations every sample is one linear equation for the paramet
 
 The columns of ``A`` are derivatives of the left side by the parameters, found by automatic
 differentiation; so any parameter that enters linearly can be estimated. Positions pass
-differentiation; so any parameter of a problem that enters linearly can be asked for. Positions pass
 a zero-phase low-pass filter and central differences; both sides pass the same zero-phase filter
 before every ``decimate``-th row is kept, which removes noise without favouring a parameter.
 

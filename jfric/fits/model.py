@@ -58,8 +58,7 @@ class AbstractModel(eqx.Module):
     """Model of one experiment, whose predicted samples a fit compares with the measured ones.
 
     The columns of a prediction are the ``signals`` of the data. If a subclass has a field
-    ``problem``, paths of parameters are completed, and their bounds checked, by that problem. has
-    paths of parameters completed, and their bounds checked, by that problem.
+    ``problem``, paths of parameters are completed, and their bounds checked, by that problem.
     Example: see :class:`jfric.SampledModel`.
     """
 

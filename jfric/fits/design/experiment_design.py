@@ -56,7 +56,8 @@ def design_experiment(
     where the estimates will fall, for the present experiment and for the new one.
 
     ``free``: as in :func:`jfric.fit`; the information is computed at ``init``, by default the value
-    of the problem, and a ``prior`` counts as in a fit. Sizes of parameters are their values each
+    of the problem, and a ``prior`` counts as in a fit. Sizes of parameters are their values on
+    the scale ``"log"``, else the widths of their bounds. ``inputs``: lower and upper limit of each
     number that may be chosen, by path (``load.F.amplitude``, ``friction.belt``, ``initial.x.v``);
     of a list (``load.F.values``) for each entry, or as two lists. The inputs in the problem are the
     present experiment, with which the new one is compared. ``limits``: lowest and highest value of

@@ -61,7 +61,7 @@ def nearby(
     """``count`` starts around the parameters ``x`` (P,): the best of a cloud of many widths.
 
     A cost with friction has a minimum for each number of half cycles, and the best one often lies
-    next to the one found. to the one found.
+    next to the one found.
     """
     rng = np.random.default_rng(seed + 1)
     size = CANDIDATES * count
