@@ -132,8 +132,7 @@ class Follower:
 
     def _as_large_as(self, point: PathPoint) -> Computation[PathPoint]:
         """The given point in sizes that have grown with the motion. A coordinate that hardly moved
-        where the path began may be as large as the others by now, and steps are relative to
-        sizes."""
+        where the path began may be as large as the others by now, and steps are parts of sizes."""
         states = np.max(np.abs(np.asarray(point.z.states)), axis=0)
         if np.all(states <= GROWN * np.asarray(self.kernel.scales.state)):
             return point
@@ -201,8 +200,7 @@ class Follower:
         self.special.append(dataclasses.replace(entry, **other))
 
     def _locate(self, point: PathPoint, at: At, found: PathPoint, step: float) -> Computation[None]:
-        """Add the special points within a step, or those inside the interval if the step leaves
-        it."""
+        """Add the special points within a step, or only those inside the interval."""
         outside = self._outside(found)
         for _, kind, place in (yield from between(at, point, found, step)):
             if not (outside and self._outside(place)):

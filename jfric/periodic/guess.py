@@ -34,7 +34,7 @@ SECTION = "section of the orbit"
 
 
 class Guess(NamedTuple):
-    """Start of Newton's method. ``status``: whether there is a guess; ``run_status``: status of the
+    """Start of Newton's method. ``status``: whether there is a guess; ``run_status``: that of the
     transient."""
 
     start: Unknowns
@@ -87,8 +87,7 @@ def autonomous_guess(
         guess: Any
 
     def run(stage: Stage):
-        """One run: to the end of the transient; again, to find a recurrence; and over one
-        period."""
+        """One run: to the end of the transient, again to find a recurrence, or over one period."""
         ts = stage.begins + stage.period * fractions
         solution = shooting.solver.solve(with_start(begun, t, stage.state), ts, None, ts[-1])
         guess = _guess_from(shooting, problem, solution, stage.period, stage.phase)

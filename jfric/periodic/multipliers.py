@@ -22,8 +22,7 @@ def none_grows(largest):
 
 
 def erased(a: Float[Array, "x x"]) -> Int[Array, ""]:
-    """Number of multipliers that are exactly zero: the dimension that powers of ``a`` take to
-    zero."""
+    """Number of multipliers that are exactly zero: the dimension that powers of ``a`` erase."""
     size = a.shape[0]
     largest = jnp.max(jnp.abs(a))
 
