@@ -48,7 +48,7 @@ pre { background: #f5f5f5; padding: .8rem; overflow: auto; font-size: .85rem; }
 }
 """
 
-#: Parameters whose profiles are computed for the page, and points of each.
+#: Most parameters whose profiles are computed for the page, and points of each profile.
 MAX_PROFILES, POINTS = 8, 9
 
 
