@@ -1,7 +1,7 @@
-"""The value of a quantity on a trajectory, and the scale that its error is compared with.
+"""The value of a quantity on a trajectory, and the scale for its error.
 
-What a quantity means is one of :mod:`jfric.observables`. States at given times and at events are
-read from the solution; everything else is reduced while the solver goes, as in a sweep.
+A quantity is one of :mod:`jfric.observables`. States at given times and at events are read from the
+solution; all other quantities are reduced during the simulation, as in a sweep.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ TIMES = ("event_time", "last_event_time", "stop_time")
 
 
 class Trajectory(NamedTuple):
-    """Data from which checks are evaluated: a solution that was asked for at :func:`needed_times`
-    and at the end, and the values from :func:`reduced` by name."""
+    """Data for the evaluation of checks: a solution with outputs at :func:`needed_times` and at the
+    end, and the values from :func:`reduced` by name."""
 
     problem: Problem
     solution: Solution
     reduced: Mapping[str, Any] = {}
 
     def at(self, times: np.ndarray) -> Trajectory:
-        """This trajectory with a solution that was asked for at these ``times`` alone."""
+        """This trajectory with a solution that has only these ``times`` as outputs."""
         chosen = np.isin(np.asarray(self.solution.ts), times)
         return self._replace(solution=rows_of(self.solution, chosen))
 
@@ -59,15 +59,15 @@ def needed_times(quantities: Iterable[Quantity]) -> set[float]:
 def reduced(
     problem: Problem, quantities: Iterable[Quantity], solver: Any
 ) -> Callable[[Problem], dict[str, Any]]:
-    """A function that simulates such a problem for those of ``quantities`` that no solution holds:
-    their values by name. It may be compiled."""
+    """Function that simulates a similar problem and returns the values, by name, of those
+    ``quantities`` that no solution holds. It may be compiled."""
     every = {str(q): observable(problem, q) for q in quantities}
     chosen = [o for o in every.values() if not _is_recorded(o, problem)]
     return lambda problem: observe(problem, chosen, solver).values if chosen else {}
 
 
 def evaluate(quantity: Quantity, trajectory: Trajectory) -> float:
-    """Value of ``quantity``, its name in full; NaN where there is no such event."""
+    """Value of ``quantity``, given by its full name; NaN if there is no such event."""
     meaning = observable(trajectory.problem, quantity)
     if not _is_recorded(meaning, trajectory.problem):
         return float(trajectory.reduced[str(quantity)])
@@ -116,7 +116,7 @@ def scale(quantity: Quantity, expected: float, trajectory: Trajectory) -> float:
 
 
 def _is_recorded(meaning: Observable, problem: Problem) -> bool:
-    """Whether outputs or the log of events hold it."""
+    """Whether outputs or the log of events hold the quantity."""
     if isinstance(meaning, Final) and any(e.stops for e in problem.section("event").values()):
         return False
     if isinstance(meaning, (AtEvent, BeforeEvent)):
