@@ -125,8 +125,7 @@ class Outputs(AbstractResidual):
 
 @dataclass(frozen=True)
 class ClosedLoop(AbstractResidual):
-    """Force of a :class:`jfric.Controller` in the simulated closed loop, compared with the
-    measured.
+    """Force of a :class:`jfric.Controller` in the simulated loop, compared with the measured one.
 
     ``controller``: of the loop; its numbers are parameters (``controller.kp``)::
 

@@ -67,7 +67,7 @@ def compare_laws(
 
     ``laws``: names of :func:`jfric.candidate_laws`, and ``"curve"`` for :func:`jfric.fit_curve`;
     all by default. ``free``: other parameters that are free in every law, by path; initial states
-    are free where they matter.
+    are free where they matter. ``criteria``: of ``"closed loop"`` (force of the ``controller``),
     ``"inverse dynamics"``, ``"windows"`` of ``window`` [s] (1 s unless given) and ``"open loop"``
     (over the whole of a held-out piece); all that the records allow by default. ``fitted_to``: the
     criterion that is minimised, by default the closed loop where there is one, else windows.
