@@ -52,7 +52,7 @@ ROUNDING, TOLERANCE = 1e-6, 1e-4
 
 
 def mirrored(table: Table, dof: str = "a") -> Table:
-    """The same system with a degree of freedom that points the other way."""
+    """A copy of the system with a degree of freedom that points the other way."""
     table = copy.deepcopy(table)
 
     def negative(x: Any) -> Any:
@@ -102,7 +102,7 @@ def mirrored(table: Table, dof: str = "a") -> Table:
 
 
 def reordered(table: Table) -> Table:
-    """The same system with its degrees of freedom and elements in the opposite order."""
+    """A copy of the system with its degrees of freedom and elements in the opposite order."""
     keep = ("time", "parameters", "gravity")
     turned = {
         k: dict(reversed(x.items())) if isinstance(x, dict) and k not in keep else x

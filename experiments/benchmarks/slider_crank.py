@@ -30,7 +30,7 @@ NORMAL = 40.0
 
 
 def problems(steps: int) -> dict:
-    """Both descriptions."""
+    """The problems of both descriptions, by name."""
     from cranks import crank_by_angle, crank_by_bodies
 
     end = steps * STEP

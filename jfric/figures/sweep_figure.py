@@ -227,7 +227,8 @@ def _label(values: Any, name: str = "") -> str:
 
 
 def _scatter_matrix(data: xarray.Dataset, names: list[str]) -> Figure:
-    """Each parameter and observable over each other; histograms on the diagonal."""
+    """Matrix of panels, each parameter and observable over each other; histograms on the
+    diagonal."""
     parameters = in_order(
         [str(c) for c in data.coords if data[c].dims == (NUMBER_AXIS,)],
         data.attrs.get("parameters"),

@@ -28,7 +28,7 @@ def time_span(problem: Problem) -> tuple[float, float]:
 
 
 def outside(problem: Problem, times) -> np.ndarray:
-    """Which ``times`` [s] lie outside of the simulated time."""
+    """Whether each of the ``times`` [s] lies outside of the simulated time."""
     time: Any = problem.resolved().time
     return outside_span(times, time.start, time.end)
 

@@ -130,7 +130,7 @@ def _rows(problem: Problem, e: Experiment, cutoff: float | None, hold: str) -> E
     steps = np.array([(e.resolution or {}).get(dof, 0.0) for dof in problem.axes])
     if cutoff is None:
         cutoff = quiet_cutoff(rate, measured, steps)
-    low_pass(rate, cutoff)  # refuses what is none
+    low_pass(rate, cutoff)  # refuses a wrong cut-off
     weights = local_mean(rate, cutoff)
     reach, every = weights.size // 2, max(1, int(rate / (ROWS * cutoff)))
     # All samples except the first and the last, which have no second differences.

@@ -69,7 +69,7 @@ class Recipe:
         return Recipe(setup, **{k: x for k, x in options.items() if k in own})
 
     def again(self, free: Mapping[str, Free], starts: int) -> Recipe:
-        """This fit with other free parameters and starts."""
+        """A copy of the recipe with other free parameters and starts."""
         setup = dataclasses.replace(self.setup, free=free)
         return dataclasses.replace(self, setup=setup, starts=starts)
 

@@ -98,7 +98,7 @@ class AbstractResidual(abc.ABC):
         :class:`jfric.ProblemError` for records without such residuals."""
 
     def in_windows(self, length: float) -> AbstractResidual | None:
-        """These residuals on windows of ``length`` [s]; None if this kind has no windows."""
+        """The residuals on windows of ``length`` [s]; None if this kind has no windows."""
         return None
 
 

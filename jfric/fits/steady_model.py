@@ -53,7 +53,7 @@ def steady_states(
 ) -> Experiment:
     """Measured steady states, one a row, for fits with :class:`jfric.SteadyStates`.
 
-    ``conditions``: what was set in each row, (m,) [SI] by the path of a parameter: the frequency
+    ``conditions``: settings of each row, (m,) [SI] by the path of a parameter: the frequency
     ``"load.F.omega"`` [rad/s], the level ``"load.F.amplitude"``, the speed of a belt. ``y``:
     measured quantities, (m,): ``"amplitude.S"``, ``"phase.S"`` [rad] and ``"mean.S"`` of a signal
     ``S`` (``x``, ``v.x``, ``a.x``, ``force.NAME``), with ``(k)`` behind it those of the ``k``-th

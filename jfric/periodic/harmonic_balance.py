@@ -245,7 +245,7 @@ class _Solver:
 
 
 def _spots(found: Corrected) -> list[Spot]:
-    """Each solution of a batch as plain numbers."""
+    """The solutions of a batch, each as plain numbers."""
     y, p, dy, dp, residual, converged, iterations = (
         np.asarray(x)
         for x in (*found.at, *found.tangent, found.residual, found.converged, found.iterations)

@@ -29,7 +29,7 @@ INSTANTS = (0.0, 0.137, 0.391, 0.662, 0.873)
 
 
 def require_balance(problem: Problem) -> None:
-    """Raise :class:`ProblemError` for what the equations of harmonic balance cannot represent."""
+    """Raise :class:`ProblemError` for problems that harmonic balance cannot represent."""
     require_inertia(problem)
     require_features(problem, WHO, CONSTANT - {"events", "position"})
     for where, element in problem.labelled("friction", "contact").items():

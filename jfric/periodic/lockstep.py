@@ -1,6 +1,6 @@
 """Calls of programs by many paths of orbits, executed one by one or together in batches.
 
-Paths are generators that yield :class:`Call` and are sent what the program returns.
+Paths are generators that yield :class:`Call` and receive the result of the program.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ class PathPoint(NamedTuple):
         return np.asarray(self.orbit.multipliers)
 
     def along(self, direction: np.ndarray) -> PathPoint:
-        """This point with its tangent to the side of ``direction``; the sign of the determinant
-        changes with the tangent."""
+        """A copy of the point with its tangent to the side of ``direction``; the sign of the
+        determinant changes with the tangent."""
         side = 1.0 if self.tangent @ direction >= 0 else -1.0
         return self._replace(tangent=side * self.tangent, determinant=side * self.determinant)
 

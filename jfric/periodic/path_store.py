@@ -36,7 +36,7 @@ class Rows:
         return len(self.columns["parameter"])
 
     def followed_by(self, other: Rows) -> Rows:
-        """These rows followed by the ``other`` rows."""
+        """The rows of this path followed by the ``other`` rows."""
         pairs = ((self.columns, other.columns), (self.more, other.more))
         columns, more = (
             {k: np.concatenate([x, after[k]]) for k, x in before.items() if k != "events"}

@@ -148,7 +148,7 @@ class Trace:
         self._enters = True
 
     def follow(self) -> Trace:
-        """This trace, after its branch has been followed to its end."""
+        """The trace itself, after its branch has been followed to its end."""
         curves = self._curves
         ended = run(steps(self._start, curves.first, curves.lengths, MAX_STEPS), self._step)
         if ended == STALLED and self._piece is not None:

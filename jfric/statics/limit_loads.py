@@ -123,7 +123,7 @@ def _solve(problem: Problem, path: str, start, stop, t) -> LimitLoad:
 
 
 class _Search(eqx.Module):
-    """Search for the first loss on a grid of ``SCAN`` steps, then by halving ``held`` to
+    """Search for the first loss: a grid of ``SCAN`` steps, then halving from ``held`` to
     ``gone``."""
 
     start: Float[Array, ""]

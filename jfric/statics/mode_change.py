@@ -90,7 +90,7 @@ def half_branches(
 
 
 def _tangents(at: Linearised, scales: Scales) -> list[tuple[np.ndarray, float]]:
-    """Both directions of the line ``A x' + r p' = 0``; empty if the solutions are no line."""
+    """The two directions of the line ``A x' + r p' = 0``; empty if the solutions are no line."""
     A, r = np.asarray(at.A), np.asarray(at.r)
     full = np.concatenate([A * scales.x, (r * scales.p)[:, None]], axis=1)
     row = np.max(np.abs(full), axis=1)

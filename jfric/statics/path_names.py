@@ -26,7 +26,7 @@ def checked_path(problem: Problem, path: str) -> str:
 
 
 def checked_interval(problem: Problem, name: str, start: float, stop: float) -> tuple[float, float]:
-    """Both ends of an interval of the parameter ``name``; raises :class:`ProblemError` if they are
+    """The ends of an interval of the parameter ``name``; raises :class:`ProblemError` if they are
     equal or not allowed for it."""
     for end in (start, stop):
         require_no_text("start, stop", end)

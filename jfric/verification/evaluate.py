@@ -46,7 +46,7 @@ class Trajectory(NamedTuple):
     reduced: Mapping[str, Any] = {}
 
     def at(self, times: np.ndarray) -> Trajectory:
-        """This trajectory with a solution that has only these ``times`` as outputs."""
+        """The trajectory with a solution that has only these ``times`` as outputs."""
         chosen = np.isin(np.asarray(self.solution.ts), times)
         return self._replace(solution=rows_of(self.solution, chosen))
 

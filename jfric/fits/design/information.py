@@ -22,7 +22,7 @@ MEMBERS = 16
 
 
 class Slot(NamedTuple):
-    """Where the numbers of one input stand in the vector of inputs."""
+    """Place of the numbers of one input in the vector of inputs."""
 
     path: str
     first: int
@@ -156,7 +156,7 @@ def merit(
     chosen: Sequence[int],
     criterion: str,
 ) -> tuple[float, np.ndarray | None]:
-    """How certain the ``chosen`` parameters get, as a logarithm of information, and its slope.
+    """Certainty of the ``chosen`` parameters, as a logarithm of information, and its slope.
 
     With ``C`` the block of the chosen ones of the covariance, by their ``unit``:
     ``-log det C / p`` (D) or ``-log(trace C / p)`` (A). Minus infinity where ``C`` is not finite.

@@ -63,7 +63,6 @@ def profile(
 
     The values reach ``width`` standard errors (Gauss-Newton, or ``spread``) to both sides, at most
     to the bounds. The residuals are taken as independent.
-    the bounds. The residuals are taken as independent.
     """
     problem = getattr(fit.objective.model, "problem", None)
     chosen = fit.names if names is None else tuple(names)
