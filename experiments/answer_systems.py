@@ -1,8 +1,8 @@
 """One side of a comparison: the installed jfric answers questions about systems.
 
-A process of its own that reads jobs, one JSON object a line, and writes a line when each is done.
-Systems are read from TOML text by ``jfric.load``; those of one structure are one program. Nothing
-but public names of jfric is used, so that other commits of it understand the same jobs.
+The script is a separate process that reads jobs, one JSON object per line, and writes a line when
+each is done. Systems are read from TOML text by ``jfric.load``; systems of one structure share one
+program. Only public names of jfric are used, so that other commits understand the same jobs.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-#: The arrays of one system's answer by name.
+#: Arrays of the answer about one system, by name.
 Answer = dict[str, np.ndarray]
-#: Outputs lie where nobody would type a time.
+#: Output times that nobody would type, as parts of the time.
 OUTPUTS = (np.arange(24) + 0.63) / 24
 EVENTS = 128
-#: Systems that step together.
+#: Number of systems that step together.
 ROW = 8
-#: Part of the time after which a motion is begun anew.
+#: Part of the time after which a restarted motion starts again.
 RESTART = 0.4731
 
 
 class Job(NamedTuple):
-    """Systems, and what is asked about them; ``nudge``: relative change of all their numbers.
+    """Systems, and the questions about them; ``nudge``: relative change of all their numbers.
 
-    A question about a motion is the name of a solver, which ``batched`` (systems step together
-    in place of one after the other) or ``restarted`` (in two parts) may follow.
+    A question about a motion is the name of a solver, optionally followed by ``batched`` (systems
+    step together instead of one after the other) or ``restarted`` (in two parts).
     """
 
     texts: list[str]
@@ -43,7 +43,7 @@ class Job(NamedTuple):
 
 
 def solver(name: str) -> Any:
-    """The solver of a question about a motion."""
+    """The solver for a question about a motion."""
     import jfric
 
     limits: dict[str, Any] = {"max_steps": 4000, "max_events": EVENTS, "adjoint": "none"}
@@ -60,7 +60,7 @@ def solver(name: str) -> Any:
 
 
 def question(name: str) -> Callable[[Any], dict[str, Any]]:
-    """A function of a problem that can be traced, which gives arrays by name."""
+    """A traceable function of a problem that returns arrays by name."""
     import jax.numpy as jnp
 
     import jfric
@@ -101,7 +101,7 @@ def question(name: str) -> Callable[[Any], dict[str, Any]]:
 
 
 def _in_rows(one: Callable, stacked: list) -> Any:
-    """Systems in rows that step together."""
+    """Result of ``one`` for all systems, in rows that step together."""
     import jax
 
     rows = stacked[0].shape[0] // ROW
@@ -110,12 +110,12 @@ def _in_rows(one: Callable, stacked: list) -> Any:
 
 
 def _named(result: Any, names: str) -> dict[str, Any]:
-    # A commit that does not have one of them is compared by the others.
+    # Commits without one of these fields are compared by the others.
     return {k: getattr(result, k) for k in names.split() if hasattr(result, k)}
 
 
 def answers(job: Job) -> tuple[list[str], list[Answer]]:
-    """The outcome of each system, ``answered`` or why not, and its arrays."""
+    """The outcome of each system (``answered`` or the reason why not) and its arrays."""
     import jax
 
     outcomes, found = ["" for _ in job.texts], [Answer() for _ in job.texts]
@@ -171,16 +171,16 @@ def _nudged(x: np.ndarray, nudge: float, rng: np.random.Generator) -> np.ndarray
 
 
 def reason(error: Exception) -> str:
-    """Why there is no answer: a refusal by a sentence, or an error that is not one."""
+    """The reason for a missing answer: a refusal with a sentence, or another error."""
     kind = type(error).__name__
     words = str(error).strip().splitlines() or [""]
-    # The file of a refusal is a temporary one.
+    # The file named in a refusal is a temporary one.
     sentence = words[0].split("system.toml: ")[-1][:300]
     return f"refused: {sentence}" if kind == "ProblemError" else f"traceback: {kind}: {sentence}"
 
 
 def save(path: str, outcomes: list[str], found: list[Answer]) -> None:
-    """Write answers where a kill leaves no half of them."""
+    """Write answers so that a killed process leaves no incomplete file."""
     arrays: dict[str, Any] = {
         f"{i}/{k}": v for i, answer in enumerate(found) for k, v in answer.items()
     }
@@ -190,7 +190,7 @@ def save(path: str, outcomes: list[str], found: list[Answer]) -> None:
 
 
 def loaded(path: str | os.PathLike[str]) -> tuple[list[str], list[Answer]]:
-    """Outcomes and answers of a file."""
+    """Outcomes and answers from a file."""
     with np.load(path) as table:
         outcomes = [str(x) for x in table["outcomes"]]
         found = [Answer() for _ in outcomes]
@@ -202,7 +202,7 @@ def loaded(path: str | os.PathLike[str]) -> tuple[list[str], list[Answer]]:
 
 
 def main() -> None:
-    """Answer jobs until there are none; the first line says which jfric it is."""
+    """Answer jobs until there are none; the first line names this version of jfric."""
     channel = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     from jfric.numerics.compilation import compile_quickly, use_compilation_cache
@@ -218,7 +218,7 @@ def main() -> None:
     for line in sys.stdin:
         job = Job(**json.loads(line))
         save(job.path, *answers(job))
-        # Programs of other structures are of no use.
+        # Programs of other structures are no longer needed.
         jax.clear_caches()
         print("done", file=channel, flush=True)
 

@@ -1,4 +1,4 @@
-"""What the experiments share: arguments, tables, figures, and curves split at events."""
+"""Common parts of the experiments: arguments, tables, figures, and curves split at events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jfric.verification.configs import shipped
 
 jax.config.update("jax_enable_x64", True)
 
-#: Colours that stay apart for colour-blind readers.
+#: Colours that colour-blind readers can tell apart.
 BLUE, RED, GREEN, PURPLE, GOLD, TEAL = (
     "#1f4e79", "#c0504d", "#3a7d44", "#7b4ea3", "#b8860b", "#2a9d9d"
 )  # fmt: skip
@@ -43,7 +43,7 @@ def problem(name: str) -> jfric.Problem:
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table, its first column to the left and the others to the right."""
+    """Print a table, its first column aligned to the left and the others to the right."""
     rows = [list(row) for row in rows]
     widths = [max(len(line[i]) for line in [list(header), *rows]) for i in range(len(header))]
     print(f"\n{title}")
@@ -65,7 +65,7 @@ def figure(width: float, height: float, rows: int, columns: int, **options):
 
 
 def save(made: Figure, path: Path, title: str) -> None:
-    """Write a figure and say where."""
+    """Write a figure and print its path."""
     made.suptitle(title, fontsize=12, fontweight="bold", x=0.012, ha="left")
     made.savefig(path, dpi=150)
     print(f"wrote {path}")
@@ -89,7 +89,7 @@ def pieces(solution: jfric.Solution, axis: str, contact: int = 0) -> list[Piece]
     result = []
     for start, end, label in phases(solution, contact):
         first = np.searchsorted(times, start, side="left")
-        # The first of the entries at an event is the state before it.
+        # The first entry at an event is the state before it.
         at_start = np.isclose(times[first], start, rtol=0, atol=1e-12) and start > times[0]
         last = np.searchsorted(times, end, side="left")
         part = slice(first + at_start, last + 1)
@@ -98,7 +98,7 @@ def pieces(solution: jfric.Solution, axis: str, contact: int = 0) -> list[Piece]
 
 
 def shade(axis, solution: jfric.Solution, contact: int = 0) -> None:
-    """Phases of a contact as colours behind a curve over time."""
+    """Draw phases of a contact as colours behind a curve over time."""
     from jfric.figures.trajectory_figure import MODES
 
     for start, end, label in phases(solution, contact):
@@ -106,7 +106,7 @@ def shade(axis, solution: jfric.Solution, contact: int = 0) -> None:
 
 
 def phase_legend(axis, labels: Iterable[str], **options) -> None:
-    """A legend of the colours of :func:`shade` beside that of the curves."""
+    """Add a legend of the colours of :func:`shade` to that of the curves."""
     from matplotlib.patches import Patch
 
     from jfric.figures.trajectory_figure import MODES

@@ -1,4 +1,4 @@
-"""What two answers about a system do not share, and the smallest system that shows it."""
+"""Differences of two answers about a system, and the smallest system with a difference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORCES = ("lambda_n", "lambda_t", "lambda_t_low")
 
 
 def difference(one: tuple[str, Answer], two: tuple[str, Answer], tolerance: float) -> str:
-    """The class of what two answers do not share, the gravest one; nothing where they are equal."""
+    """The class of the gravest difference of two answers; empty if they agree."""
     (outcome, a), (other, b) = one, two
     if outcome != other:
         words = outcome.split(":")[0], other.split(":")[0]
@@ -40,11 +40,11 @@ def difference(one: tuple[str, Answer], two: tuple[str, Answer], tolerance: floa
 
 
 def close(a: np.ndarray, b: np.ndarray, tolerance: float) -> bool:
-    """Whether two arrays are equal but for a part of their largest number, or of one thousandth."""
+    """Whether two arrays agree to a part of their largest number, or of one thousandth."""
     if a.shape != b.shape or not np.array_equal(np.isnan(a), np.isnan(b)):
         return False
     size = max(np.nanmax(np.abs(x), initial=1e-3, where=np.isfinite(x)) for x in (a, b))
-    # Infinities are their own neighbours.
+    # Infinities are equal only to themselves.
     return bool(np.all((a == b) | np.isnan(a) | (np.abs(a - b) <= tolerance * size)))
 
 
@@ -91,7 +91,7 @@ def smaller(text: str, chunk: int) -> Iterator[str]:
         yield _without(table, names[i : i + chunk])
     dofs = [*table.get("dofs", ())]
     for dof in dofs if chunk == 1 and len(dofs) > 1 else ():
-        # With all that names it.
+        # Together with all elements that name it.
         named = [
             (s, n) for s, n in names
             if n == dof or re.search(rf"\b{dof}\b", json.dumps(table[s][n]))
@@ -115,7 +115,7 @@ def _without(table: dict[str, Any], names: list[tuple[str, str]]) -> str:
 
 
 def shrunk(text: str, differs: Callable[[str], bool], trials: int) -> str:
-    """The system with as few elements as show a difference, within so many trials."""
+    """The system with as few elements as show a difference, found in at most ``trials`` trials."""
     chunk = 4
     while trials > 0:
         for candidate in smaller(text, chunk):

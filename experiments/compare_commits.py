@@ -1,17 +1,17 @@
-"""What another commit of jfric answers otherwise, on thousands of random systems.
+"""Answers of another commit of jfric that differ, on thousands of random systems.
 
     python experiments/compare_commits.py OTHER [--systems 2000] [--seed 1] [--kinds joints,planes]
 
-``OTHER`` is a commit, which is unpacked beside this one, or the folder of another checkout.
-Systems come from ``random_systems.py`` as TOML text; each side answers in a process of its own,
-with a limit of time, and a traceback, a crash or a hang is an answer too. Every difference of
-status, motion, events, flags and forces beyond rounding is counted by its class, and for each class
-the smallest system that shows it is sought by leaving out elements one after the other.
+``OTHER`` is a commit, which is unpacked next to this one, or the folder of another checkout.
+Systems come from ``random_systems.py`` as TOML text; each side answers in a separate process with a
+time limit, and a traceback, a crash or a hang is an answer, too. Every difference of status,
+motion, events, flags and forces beyond rounding is counted by its class, and for each class the
+smallest system with this difference is found by removing elements one after the other.
 
-A difference is on an edge where this side answers otherwise as well once all numbers of the system
-are changed by 1e-13 of themselves: rounding decides there. Answers are kept in ``--out`` by what
-the package's files hold: a run that was ended goes on, and an unchanged side is not asked again.
-The exit status is 0 without differences, else 1.
+A difference is on an edge if this side itself answers differently when all numbers of the system
+are changed by 1e-13 of themselves: rounding decides there. Answers are stored in ``--out`` by the
+content of the package's files: an interrupted run can be continued, and an unchanged side is not
+asked again. The exit status is 0 without differences, else 1.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from answer_systems import Answer
 from compare_answers import difference, shrunk, status_name
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Kinds whose programs compile for long have fewer structures.
+#: Kinds whose programs take long to compile have fewer structures.
 DEAR = ("planes", "floors", "discs", "polygons", "mechanisms")
-#: Who else moves systems of masses, beside the event-driven solver as it chooses itself.
+#: Further solvers for systems of masses, in addition to the event-driven solver with its defaults.
 ALSO = ("moreau-jean", "runge-kutta", "smoothed", "moreau-jean", "lowered", "quasi-static")
 NUDGE = 1e-13
-#: Hung systems of a group, behind which the others are not tried.
+#: Number of hung systems of a group after which the others are not tried.
 PATIENCE = 2
 
 
 class Group(NamedTuple):
-    """Systems of one structure, and what is asked about them."""
+    """Systems of one structure, and the questions about them."""
 
     kind: str
     structure: int
@@ -66,7 +66,7 @@ def groups(
     typed: float,
     solvers: Iterable[str] = (),
 ) -> list[Group]:
-    """About ``count`` systems, ``size`` of a structure; kinds take turns."""
+    """About ``count`` systems, ``size`` of each structure; kinds take turns."""
     kinds, found = list(kinds), []
     for i in range(10 * (count // size + 1)):
         kind, turn = kinds[i % len(kinds)], i // len(kinds)
@@ -122,7 +122,7 @@ class Side:
             raise SystemExit(f"{self.name}: jfric came from {first.strip()}, not from {self.tree}")
 
     def answer(self, job: answer_systems.Job, limit: float) -> str:
-        """Have a job done: nothing, or how the process failed."""
+        """Have a job done; returns an empty text, or how the process failed."""
         if self.process is None:
             self._start()
         try:
@@ -148,8 +148,9 @@ class Side:
     def answers(
         self, texts: list[str], question: str, path: Path, limit: float, nudge: float = 0.0
     ) -> tuple[list[str], list[Answer]]:
-        """Outcomes and arrays of systems: kept ones, or those of a batch; one by one, with
-        ``limit`` seconds for each, where the batch ends the process or takes four times as long."""
+        """Outcomes and arrays of systems: stored ones, or those of a batch. If the batch ends the
+        process or takes four times as long, systems are answered one by one, with ``limit`` seconds
+        each."""
         if not path.exists():
             job = answer_systems.Job(texts, question, str(path), nudge)
             failure = self.answer(job, 4.0 * limit)
@@ -179,7 +180,7 @@ class Side:
 
 
 class Found(NamedTuple):
-    """A system with a difference."""
+    """A system whose two answers differ."""
 
     group: Group
     number: int
@@ -189,7 +190,7 @@ class Found(NamedTuple):
 
 
 class Comparison:
-    """Two sides, the systems, and a folder for what they answer."""
+    """Two sides, the systems, and a folder for the answers."""
 
     def __init__(self, sides: list[Side], every: list[Group], folder: Path, options: Any):
         self.sides, self.every, self.folder, self.options = sides, every, folder, options
@@ -197,7 +198,7 @@ class Comparison:
         self.start = time.perf_counter()
 
     def answers(self, side: Side, task: tuple[int, str], nudge: float = 0.0):
-        """What a side answers to a group."""
+        """The answers of a side to a group."""
         number, question = task
         folder = self.folder / (side.key if nudge == 0.0 else f"{side.key}-nudged")
         folder.mkdir(parents=True, exist_ok=True)
@@ -206,7 +207,7 @@ class Comparison:
         return side.answers(group.texts, question, path, self.options.limit, nudge)
 
     def ask(self, side: Side) -> None:
-        """Have a side answer everything."""
+        """Let a side answer all groups."""
         for k, task in enumerate(self.tasks):
             self.answers(side, task)
             group, passed = self.every[task[0]], time.perf_counter() - self.start
@@ -214,7 +215,7 @@ class Comparison:
             print(f"{line}, {passed:.0f} s", file=sys.stderr, flush=True)
 
     def both(self, call: Callable[[Side], Any]) -> list[Any]:
-        """A call for each side, at the same time; what they return."""
+        """Results of ``call`` for both sides, executed at the same time."""
         results: dict[str, Any] = {}
         threads = [
             threading.Thread(target=lambda s=s: results.update({s.name: call(s)}), daemon=True)
@@ -227,7 +228,7 @@ class Comparison:
         return [results[s.name] for s in self.sides]
 
     def differences(self) -> list[Found]:
-        """All systems that the sides answer otherwise."""
+        """All systems for which the two answers differ."""
         found = []
         for task in self.tasks:
             one, two = (zip(*self.answers(s, task), strict=True) for s in self.sides)
@@ -242,7 +243,7 @@ class Comparison:
         return found
 
     def smallest(self, found: list[Found]) -> str:
-        """The smallest system of a class, which all have the same."""
+        """The smallest system of a class of differences."""
         first = min(found, key=lambda f: (f.on_edge, len(f.group.texts[f.number])))
         trial = self.folder / "trial"
         trial.mkdir(exist_ok=True)
@@ -284,7 +285,7 @@ def report(comparison: Comparison, found: list[Found]) -> str:
                     code = answer["status"]
                     word = f"orbit {code}" if task[1] == "orbit" else status_name(code)
                 answers[side.name][word] += 1
-                # Numbers of a sentence say which system it was.
+                # The numbers in a sentence depend on the system.
                 sentence = re.sub(r"-?[\d.]+(e-?\d+)?", "#", outcome)
                 without[sentence] += outcome != "answered"
     lines.append(f"{'kind':14}{'systems':>8}{'different':>10}{'on an edge':>11}")
@@ -328,7 +329,7 @@ def checkout(commit: str, folder: Path) -> Path:
 
 
 def python_of(tree: Path, folder: Path) -> str:
-    """The interpreter for a checkout: this one, or one with the versions it asks for."""
+    """The interpreter for a checkout: this one, or one with the versions that it requires."""
     wanted = tree / "constraints.txt"
     if not wanted.exists() or wanted.read_bytes() == (ROOT / "constraints.txt").read_bytes():
         return sys.executable
@@ -339,7 +340,7 @@ def python_of(tree: Path, folder: Path) -> str:
 
 
 def systems_of(options: Any, folder: Path) -> list[Group]:
-    """The systems, made once and kept."""
+    """The systems, made once and stored."""
     path = folder / "systems.json"
     settings = {
         k: getattr(options, k) for k in ("systems", "seed", "kinds", "solvers", "size", "typed")

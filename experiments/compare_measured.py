@@ -1,4 +1,4 @@
-"""Laws of friction on measured records, each judged on what it was not fitted to.
+"""Friction laws on measured records, each judged on data held out from its fit.
 
     python experiments/compare_measured.py --data ../shared/data [--only emps]
 
@@ -38,7 +38,7 @@ OFFSET = {"load.offset.F": jfric.Free(-20.0, 20.0, init=3.0, scale="linear")}
 
 
 def emps(folder: Path, fitted_to: str, **options):
-    """The axis, and the records and freedom that its laws are compared with."""
+    """The axis, its records, and the free parameters for the comparison of its laws."""
     config = load_config(shipped("emps"))
     records = read_experiments(config, folder / "emps/emps_estimation.npz")
     free = {"mass.m": jfric.Free(50.0, 200.0), **OFFSET}
@@ -86,7 +86,7 @@ STUDIES = {
 
 
 def whole_records(problem, records, found) -> dict[str, float]:
-    """Open loop over whole records, of which a part was fitted; mean over the fits [m or rad]."""
+    """Open-loop error over whole, partly fitted records; mean over the fits [m or rad]."""
     pieces = [p for e in records for p in laps(e, problem.axes, 1)]
     rows = {}
     for law in found.laws:

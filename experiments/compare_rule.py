@@ -1,18 +1,18 @@
-"""How often the comparison of laws recommends the true one, on records whose law is known.
+"""Share of records with a known law for which the comparison of laws recommends this law.
 
     python experiments/compare_rule.py [--seeds 20] [--only asymmetric] [--noise 0.05] [--json FILE]
 
-6 s of a closed loop that follows two sines, 200 samples a second: positions in steps of 1 um
-(``--reading``), the force with noise of 0.05 N, 1.2 % of it (``--noise``). Five laws are fitted to
-the force and judged by all criteria on four folds. A recommended law is the true one, a simpler one
-(it comes before it) or a richer one. Where the truth is a curve of its own, asymmetric Coulomb and
-viscous friction with a dip of 3 or 10 % behind rest, Stribeck's law, which can fall as well, counts
-as simpler.
+The records are 6 s of a closed loop that follows two sines, 200 samples per second: positions in
+steps of 1 um (``--reading``), the force with noise of 0.05 N, 1.2 % of it (``--noise``). Five laws
+are fitted to the force and judged by all criteria on four folds. A recommended law is the true one,
+a simpler one (earlier in the list) or a richer one. If the truth is asymmetric Coulomb and viscous
+friction with a dip of 3 or 10 % behind rest, Stribeck's law, which can fall as well, counts as
+simpler.
 
-Rules are compared on the same fits. A law is as good as the best: within one standard error of the
-difference; that, or within 0.1 % of what is measured; within two; within two, but not more than
-twice as wrong as the best, as `jfric compare` has it; unless it is significantly worse (Student's
-quantile for four folds, a level of 5 % shared by the four criteria).
+All rules use the same fits. They call a law as good as the best (1) within one standard error of
+the difference; (2) within that, or within 0.1 % of the measured size; (3) within two; (4) within
+two, but with at most twice the error of the best, as in `jfric compare`; (5) unless it is
+significantly worse (Student's quantile for four folds, a level of 5 % shared by the four criteria).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ use_compilation_cache()
 LAWS = ("Coulomb", "Coulomb + viscous", "asymmetric", "Stribeck", "curve")
 SPEEDS = (0.0, 0.02, 0.06, 0.12, 0.3)
 BACKWARD = (3.0, 3.1, 3.15, 3.2, 3.4)
-#: Name of the truth: which of LAWS it is, and the law.
+#: Name of the truth: the number of the equivalent law in LAWS, and the law.
 TRUTHS = {
     "Coulomb": ("Coulomb", jfric.Stribeck(3.5, 3.5, 1.0)),
     "Coulomb + viscous": ("Coulomb + viscous", jfric.Stribeck(3.5, 3.5, 1.0, mu_v=2.5)),
@@ -72,7 +72,7 @@ TRUTHS = {
 }
 MASS, STEP, SAMPLES, NOISE, READING = 2.0, 5e-3, 1200, 0.05, 1e-6
 CONTROLLER = jfric.Controller("x", "load.F", kp=900.0, kd=60.0)
-#: Of four folds.
+#: Ratio for four folds.
 HELD_OVER_FITTED = 1.0 / 3.0
 
 
@@ -82,7 +82,7 @@ def within(d: Differences, errors: float, part: float = 0.0) -> np.ndarray:
     return replace(d, standard_error=allowed).within
 
 
-#: Which laws are as good as the best, of differences and the size of what is measured.
+#: Rules for laws as good as the best, from differences and the measured size.
 RULES: dict[str, Callable[[Differences, float], np.ndarray]] = {
     "one standard error": lambda d, size: within(d, 1.0),
     "or 0.1 % of what is measured": lambda d, size: within(d, 1.0, 1e-3 * size),
@@ -93,7 +93,7 @@ RULES: dict[str, Callable[[Differences, float], np.ndarray]] = {
 
 
 def problem(law=None, mass: float = 1.0) -> jfric.Problem:
-    """A mass that a force drives against friction."""
+    """A mass that a force moves against friction."""
     friction = (
         jfric.Friction("x", limit=3.0) if law is None else jfric.Friction("x", law, limit=1.0)
     )
@@ -106,7 +106,7 @@ def problem(law=None, mass: float = 1.0) -> jfric.Problem:
 
 
 def record(law, seed: int, noise: float = NOISE, reading: float = READING) -> jfric.Experiment:
-    """The loop with this law of friction, as it is measured."""
+    """Measured record of the loop with this law of friction."""
     t = STEP * np.arange(SAMPLES)
     r = (0.1 * np.sin(2.0 * t) + 0.03 * np.sin(5.3 * t)) * (1.0 - np.exp(-((t / 0.3) ** 2)))
     reference = {"controller.reference": r}
@@ -122,7 +122,7 @@ def record(law, seed: int, noise: float = NOISE, reading: float = READING) -> jf
 
 
 def scores_of(found: LawComparison) -> dict[str, dict]:
-    """All numbers by which laws are judged."""
+    """All numbers from which laws are judged."""
     return {
         c.name: {
             "unit": c.unit,
@@ -141,7 +141,7 @@ def judged(name: str, given: dict) -> Criterion:
 
 
 def recommended(scores: dict[str, dict], rule: Callable[[Differences, float], np.ndarray]) -> str:
-    """The simplest law that is as good as the best by all criteria, or all that were not fitted."""
+    """The simplest law as good as the best by all criteria, or by all that were not fitted."""
     criteria = [judged(name, given) for name, given in scores.items()]
     good = np.array([rule(c.differences, c.size) for c in criteria])
     others = np.array([not c.fitted for c in criteria])
@@ -152,14 +152,14 @@ def recommended(scores: dict[str, dict], rule: Callable[[Differences, float], np
 
 
 def kind(law: str, true: str) -> str:
-    """What a recommendation is."""
+    """Whether a recommendation is true, simpler or richer."""
     if law in ("none", true):
         return "none" if law == "none" else "true"
     return "simpler" if LAWS.index(law) < LAWS.index(true) else "richer"
 
 
 def show(name: str, records: list[dict]) -> None:
-    """What the rules make of the records of one truth, and how far laws are from the best."""
+    """Print the results of the rules for one truth, and the distances of laws from the best."""
     true, _ = TRUTHS[name]
     print(f"{name}, {len(records)} records")
     for title, rule in RULES.items():

@@ -1,4 +1,4 @@
-"""Contact problems of 1 to 200 contacts at random: iterations, time and residual of each method.
+"""Random contact problems of 1 to 200 contacts: iterations, time and residual of each method.
 
 Each problem has friction with given limits, unilateral contacts with friction, or both, on shared
 bodies; sizes are padded, so that each method compiles once for each size. A problem counts as
@@ -105,7 +105,7 @@ def main() -> None:
         for method in METHODS:
             if method == "closed-form" and sum(size) > 1:
                 continue
-            # Sweeps over many contacts take long; a part of the problems tells enough.
+            # Sweeps over many contacts take long, and a part of the problems is enough.
             part = problems[: max(1, count // 10)] if method == "gauss-seidel" else problems
             row = run(method, part)
             rows.append(row)

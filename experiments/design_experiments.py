@@ -2,11 +2,11 @@
 
     python experiments/design_experiments.py [--draws 2000] [--systems axis] [--noise 1e-3]
 
-Three systems with noise on the position: a mass on a spring under a sine, whose frequency is chosen
-(criterion D, with a limit on the travel); an axis, whose force may be any polygon up to the
-amplitude of the sine (A, of two of three parameters); a mass on a moving belt under a sine, where
-frequency, belt and start are chosen (D, worst of four parameter vectors). Printed are the standard
-deviations that are predicted, and the spread of fits to simulated repetitions. The realised
+There are three systems with noise on the position: a mass on a spring under a sine, whose frequency
+is designed (criterion D, with a limit on the travel); an axis, whose force may be any polygon up to
+the amplitude of the sine (A, of two of three parameters); a mass on a moving belt under a sine, for
+which frequency, belt and start are designed (D, worst of four parameter vectors). The script prints
+the predicted standard deviations, and the spread of fits to simulated repetitions. The realised
 information has the relative standard error ``2/sqrt(draws - 1)`` of a ratio of two variances.
 """
 
@@ -29,13 +29,13 @@ compile_quickly()
 use_compilation_cache()
 
 TIMES = np.linspace(0.02, 4.0, 150)
-#: For the belt, whose events are many.
+#: Sample times for the belt, whose events are many.
 FEW = np.linspace(0.05, 4.0, 80)
 NOISE = 1e-3
 
 
 class Study(NamedTuple):
-    """A problem with a sine, what is unknown, what may be chosen, and how."""
+    """A problem with a sine, its unknown parameters, the designed inputs, and the options."""
 
     title: str
     problem: jfric.Problem

@@ -2,9 +2,9 @@
 
 The two blocks of ``two_blocks.py``, reduced to their contact nodes and a few interior modes (Craig
 and Bampton), pressed together and shaken harmonically below their first resonance, so that contact
-nodes slip and lift. Differences between the solvers before and after the first slip and the first
-lift-off as the step shrinks; energies over ten periods of the load; cost against the number of
-contact nodes, with and without mass redistribution.
+nodes slip and lift. The script prints differences between the solvers before and after the first
+slip and the first lift-off as the step shrinks; energies over ten periods of the load; and cost
+over the number of contact nodes, with and without mass redistribution.
 
     python experiments/dynamic_structure.py
     python experiments/dynamic_structure.py --nodes 5 10 20 30
@@ -72,7 +72,7 @@ EXACT = jfric.EventDriven(max_steps=400_000, max_events=100_000)
 
 
 def convergence() -> None:
-    """Differences up to and through the first slip and the first lift-off."""
+    """Print differences up to and through the first slip and the first lift-off."""
     reduced, problem, period = shaken(5, False, 10.0)
     ts = jnp.linspace(0.0, 10.0 * period, 2001)
     exact, _ = timed(problem, EXACT, ts)
@@ -112,7 +112,7 @@ def convergence() -> None:
 
 
 def cost(nodes: list[int]) -> None:
-    """Time of two periods against the number of contacts."""
+    """Print the time of two periods over the number of contacts."""
     table = []
     for count in nodes:
         for redistribute in (False, True):

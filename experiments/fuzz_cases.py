@@ -1,4 +1,4 @@
-"""Malformed files and command lines, made from the shipped files: the same for the same seed."""
+"""Malformed files and command lines made from the shipped files, reproducible by the seed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from jfric.verification.configs import config_directory
 
 
 class Case(NamedTuple):
-    """A command line, and the files that its folder holds."""
+    """A command line, and the files in its folder."""
 
     kind: str
     arguments: list[str]
@@ -72,12 +72,12 @@ def _encoded(rng: random.Random, text: str) -> bytes:
 
 
 def _entries(text: str) -> list[tuple[int, int]]:
-    """Where the values of a file are."""
+    """Places of the values of a file."""
     return [m.span(1) for m in re.finditer(r"(?m)^[\w.\"]+ = (.+)$", text)]
 
 
 def hostile_value(rng: random.Random, text: str) -> str:
-    """Another value for one of the keys."""
+    """A file with another value for one of the keys."""
     spans = _entries(text)
     if not spans:
         return text
@@ -89,7 +89,7 @@ def hostile_value(rng: random.Random, text: str) -> str:
 
 
 def nudged_number(rng: random.Random, text: str) -> str:
-    """Another number in the place of one: within lists and quantities, too."""
+    """A file with another number in place of one, also within lists and quantities."""
     spans = [m.span() for m in re.finditer(r"(?<![\w.])-?\d+\.?\d*(?:e-?\d+)?", text)]
     if not spans:
         return text
@@ -98,7 +98,7 @@ def nudged_number(rng: random.Random, text: str) -> str:
 
 
 def other_word(rng: random.Random, text: str) -> str:
-    """A word of the file misspelt, or replaced by another one."""
+    """A file with a word misspelt, or replaced by another one."""
     words = list(re.finditer(r"[A-Za-z_]\w+", text))
     if not words:
         return text
@@ -110,7 +110,7 @@ def other_word(rng: random.Random, text: str) -> str:
 
 
 def moved_line(rng: random.Random, text: str) -> str:
-    """A line left out, doubled, or put elsewhere."""
+    """A file with a line removed, doubled, or moved."""
     lines = text.splitlines(keepends=True) or [text]
     line = lines.pop(rng.randrange(len(lines)))
     again = rng.choice((0, 0, 1, 2))
@@ -126,13 +126,13 @@ def cut(rng: random.Random, text: str) -> str:
 
 
 def odd_character(rng: random.Random, text: str) -> str:
-    """A character that means something, where it does not belong."""
+    """A file with a special character in a wrong place."""
     place = rng.randrange(len(text) + 1)
     return text[:place] + rng.choice("\"[]{}=.,#$()\n\t\\'*/^&é∞\u0000") + text[place:]
 
 
 def odd_table(rng: random.Random, text: str) -> str:
-    """A section that is no section, or one twice."""
+    """A file with a section that is no section, or with one twice."""
     name = rng.choice(
         ("friction", "contact", "solver", "statics", "check", "x.y", "base", "stop", "data")
     )
@@ -178,7 +178,7 @@ def data_case(rng: random.Random, texts: dict[str, str]) -> Case:
 
 
 def _damaged(rng: random.Random, kind: str) -> bytes:
-    """A file of a kind that was cut, or in which bytes were changed."""
+    """A file of a kind that was cut, or whose bytes were changed."""
     data = bytearray(_whole(kind))
     for _ in range(rng.randrange(1, 6)):
         if data:
@@ -222,7 +222,7 @@ def _whole(kind: str) -> bytes:
 
 def _value(rng: random.Random) -> str:
     pool = rng.choice((NUMBERS, TEXTS, TABLES, QUANTITIES, COUNTS))
-    # No program is started with a zero byte in its arguments.
+    # No program can be started with a zero byte in its arguments.
     return rng.choice(pool).replace("\\u0000", "\\n")
 
 
@@ -263,12 +263,12 @@ def _name(rng: random.Random) -> str:
 
 
 def command_case(rng: random.Random, texts: dict[str, str]) -> Case:
-    """A command with an option that is wrong, most of the time."""
+    """A command with an option that is wrong in most cases."""
     command = rng.choice(sorted(OPTIONS))
     given = [_given(rng, x) if x.isupper() or "=" in x else x for x in rng.choice(OPTIONS[command])]
     text = texts["janovsky_static_fold"] if command in ("trace", "equilibria") else SMALL
     where = rng.choice(("data.csv", "x.toml", ".", "none")) if command == "plot" else "x.toml"
-    # What is given twice is mostly refused: leave out what the case gives.
+    # Options given twice are mostly refused: leave out those that the case gives.
     needed = list(_without(NEEDED.get(command, []), given))
     return Case(
         "command",
@@ -294,7 +294,7 @@ def run_case(rng: random.Random, texts: dict[str, str]) -> Case:
     return Case("run", command, {"x.toml": _encoded(rng, text), "data.csv": SAMPLES.encode()})
 
 
-#: Shipped systems that are soon compiled.
+#: Shipped systems that compile quickly.
 SYSTEMS = ("c7_bouncing_ball", "p4_elastic_floor", "ssnd116", "c4_belt", "c8_incline", "ve0119")
 
 

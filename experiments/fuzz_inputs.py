@@ -1,7 +1,7 @@
-"""Malformed files and command lines: no traceback, no hang, no exit status but 0, 1 and 2.
+"""Malformed files and command lines: no traceback, no hang, no exit status except 0, 1 and 2.
 
-Makes them from the shipped files (``fuzz_cases.py``, the same for the same seed) and gives each to
-the command line, in a process of its own that is replaced where a case hangs or ends it.
+The script makes them from the shipped files (``fuzz_cases.py``, reproducible by the seed) and gives
+each to the command line, in a separate process that is replaced if a case hangs or ends it.
 
     python experiments/fuzz_inputs.py --cases 700 --seed 1
     python experiments/fuzz_inputs.py --seed 1 --only 17      # one of them, with its traceback
@@ -24,14 +24,14 @@ from typing import Any, NamedTuple
 
 from fuzz_cases import SAMPLES, SMALL, Case, cases
 
-#: Seconds of computing that a case may take, and after which its process is ended.
+#: Seconds of computation that a case may take, and seconds after which its process is ended.
 LIMIT, PATIENCE = 10.0, 40.0
-#: Bytes of memory of the process: what is asked for beyond is a failure, not an occupied machine.
+#: Bytes of memory of the process: a request beyond this fails instead of blocking the machine.
 MEMORY = 24 * 2**30
 
 
 class Outcome(NamedTuple):
-    """Exit status of a case, the seconds it took, and what is wrong with that, if anything."""
+    """Exit status of a case, the seconds it took, and the mistake in the outcome, if any."""
 
     code: int
     seconds: float
@@ -50,7 +50,7 @@ def outcome(case: Case, folder: Path) -> Outcome:
     start = time.perf_counter(), time.process_time()
     with contextlib.chdir(folder):
         result = CliRunner().invoke(app, case.arguments)
-    # Others may use the machine as well.
+    # Other programs may use the machine as well.
     seconds = min(time.perf_counter() - start[0], time.process_time() - start[1])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         lines = traceback.format_exception(result.exception)
@@ -66,7 +66,7 @@ def _judged(result: Any, seconds: float) -> tuple[str, str]:
     said = result.stderr.strip()
     if result.exit_code == 2 and not said:
         return "silent", result.output
-    # The other ones are those of the parser of options.
+    # Other messages come from the parser of options.
     if said.startswith("jfric: ") and len(said.splitlines()) > 1:
         return "several lines", said
     return "", said
@@ -78,7 +78,7 @@ def worker(connection: Any) -> None:
     from jfric.sweeps import cluster
 
     cluster.PATIENCE = "1s"
-    # What is compiled once is no part of a case.
+    # Common compilation is no part of a case.
     with tempfile.TemporaryDirectory() as folder:
         for command in (["run", "x.toml", "--out", "o"], ["verify", "x.toml"]):
             outcome(Case("", command, {"x.toml": SMALL.encode()}), Path(folder))
@@ -91,7 +91,7 @@ def worker(connection: Any) -> None:
 
 
 class Workshop:
-    """A process that runs cases, replaced where one of them hangs or ends it."""
+    """A process that runs cases and is replaced if one of them hangs or ends it."""
 
     def __init__(self) -> None:
         self.process: Any = None
@@ -130,12 +130,12 @@ class Workshop:
 
 
 def shown(case: Case) -> str:
-    """The command line of a case, long words cut."""
+    """The command line of a case, with long words cut."""
     return " ".join(x if len(x) < 60 else f"{x[:60]}..." for x in case.arguments)
 
 
 def print_outcomes(every: list[Case], outcomes: list[Outcome]) -> int:
-    """The table of outcomes by kind; the number of failures."""
+    """Print the table of outcomes by kind; returns the number of failures."""
     kinds = sorted({case.kind for case in every})
     heads = ("exit 0", "exit 1", "exit 2", "failures", "longest")
     print(f"{'kind':10}{'cases':>8}" + "".join(f"{head:>10}" for head in heads))

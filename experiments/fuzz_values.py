@@ -1,8 +1,8 @@
-"""Values, options and a small system that malformed inputs are made of."""
+"""Values, options and a small system from which malformed inputs are made."""
 
 from __future__ import annotations
 
-#: A system of which a valid command is soon done.
+#: A system for which a valid command ends quickly.
 SMALL = """
 title = "Small"
 dofs = ["x"]
@@ -35,7 +35,7 @@ quantity = "x(1)"
 expected = 0.5
 tolerance = 1e9
 """
-#: Another one, with a contact that closes.
+#: Another system, with a contact that closes.
 FALLING = """
 dofs = ["x", "z"]
 [time]
@@ -64,7 +64,7 @@ quantity = "final.z"
 expected = 0.0
 tolerance = 1e9
 """
-#: Samples for the first one.
+#: Samples for the first system.
 SAMPLES = "t,x,F\n" + "".join(f"{0.02 * i:g},{i % 7},{i % 3}\n" for i in range(40))
 
 LONG = 10_000
@@ -110,11 +110,11 @@ QUANTITIES = (
     *("event_v.x(" + "9" * 5000 + ")", "lambda_t(0)", "dissipated", "x(t)", "x(٣)", "rms.v.x"),
     *("a" * LONG, "x(1 ms)", "[red]"),
 )  # fmt: skip
-#: Values that a number may have, whatever comes of it.
+#: Values that are allowed for a number, whatever the result.
 MILD = ("0", "-1", "1", "0.5", "2", "1e9", "-1e9", "1e-9", "1e-300", "1e300", "5e-324", "3", "100")
 COUNTS = ("0", "-1", "1", "2", "2.5", "nan", "x", "", "1000000000000", "9" * 30, "9" * 5000)
 
-#: Options of each command, and what they take.
+#: Options of each command, and their values.
 OPTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "run": (
         ("--set", "PATH=VALUE"), ("--option", "NAME=VALUE"), ("--option", "NAME=COUNT"),
@@ -153,7 +153,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "verify": (("--case", "VALUE"), ("--flow", "VALUE"), ("--junit", "/dev/null/x"), ("VALUE",)),
     "plot": (("--observe", "VALUE"), ("--out", "VALUE")),
 }  # fmt: skip
-#: What a command needs beside its options.
+#: Arguments that a command needs in addition to its options.
 NEEDED = {
     "run": ["--out", "out"],
     "sweep": ["--vary", "friction.mu=0.1:0.2:2", "--observe", "final.x", "--out", "s.zarr"],

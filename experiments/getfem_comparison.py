@@ -2,7 +2,7 @@
 
 GetFEM (Debian's python3-getfem) runs under the system's Python: this script writes the data, calls
 itself there, and compares the contact forces. GetFEM assembles its own stiffness matrix from the
-mesh; nodal loads and pairs of nodes are handed over.
+mesh; nodal loads and pairs of nodes come from jfric.
 
     python experiments/getfem_comparison.py --mu 0.2
 """
@@ -20,12 +20,12 @@ SHIFT = 1.0
 
 
 def solve_in_getfem(path: str) -> None:
-    """Runs under the system's Python: reads the data, writes the contact forces and the time."""
+    """Runs under the system's Python: read the data, write the contact forces and the time."""
     import getfem as gf
 
     data = np.load(path)
     begun = time.perf_counter()
-    # The lower block is moved away: its nodes on the interface are nodes of their own.
+    # The lower block is moved away, so that its nodes on the interface are separate nodes.
     mesh = gf.Mesh("empty", 2)
     square = gf.GeoTrans("GT_QK(2,1)")
     for body, offset in ((0, 0.0), (1, -SHIFT)):
@@ -62,7 +62,7 @@ def solve_in_getfem(path: str) -> None:
     B = {}
     for name, axis in (("N", 1), ("T", 0)):
         B[name] = gf.Spmat("empty", len(data["pairs"]), fem.nbdof())
-        # GetFEM: gap - B_N u, hence the opposite sign.
+        # GetFEM uses gap - B_N u, hence the opposite sign.
         sign = -1.0 if name == "N" else 1.0
         for row, (upper, lower) in enumerate(data["pairs"]):
             B[name].add(row, own[upper, axis], sign)

@@ -1,11 +1,11 @@
-"""How often a fit from a random start finds the best parameters.
+"""Share of fits from random starts that find the best parameters.
 
     python experiments/global_search.py [--trials 200] [--systems belt rod]
 
-Synthetic records (noise of 1 % of the peak) of the studies `identify_*.py`, of stick-slip on a belt
-with three free parameters, and of a ball on a strongly shaken table, whose motion is chaotic. A
-trial begins at random values between the bounds, with another seed each; it has found the best
-where its cost is not above that of the true parameters. Compared are
+The data are synthetic records (noise of 1 % of the peak) of the studies `identify_*.py`, of
+stick-slip on a belt with three free parameters, and of a ball on a strongly shaken table, whose
+motion is chaotic. Each trial begins at random values between the bounds, with another seed; it has
+found the best if its cost is not above that of the true parameters. The script compares
 
     one        one descent from the random start
     starts     jfric.fit as it is, eight starts
@@ -56,7 +56,7 @@ def belt() -> Study:
 
 
 def shaken_ball() -> Study:
-    """The table moves at four times the acceleration of gravity."""
+    """Study of a ball on a table that moves at four times the acceleration of gravity."""
     table = jfric.Harmonic("$amplitude", 2.0 * np.pi, 1.0)
     elements = {
         "mass": jfric.Mass("z", 1.0),
@@ -96,7 +96,7 @@ SYSTEMS = {
 
 
 def tried(study: Study, way: str, trials: int) -> dict[str, float]:
-    """Successes and seconds of one way, the first call left out."""
+    """Successes and seconds of one search, without the first call."""
     clean = study.experiment()
     record = {s: y[0] for s, y in study.draws(clean, 1, 0).items()}
     data = jfric.Experiment(clean.t, y=record, sigma=clean.sigma)

@@ -1,8 +1,8 @@
-"""Which derivative to trust: du(1)/d(mu, k, m) of VE0116 by every method.
+"""Trustworthy and wrong derivatives: du(1)/d(mu, k, m) of VE0116 by every method.
 
-The turning points depend on k and m: a method that does not know how its switching times move
-gets the derivatives with respect to them wrong, however small its steps. (Those with respect to
-mu alone prove nothing: the turning times do not depend on mu.)
+The turning points depend on k and m: a method without the derivatives of its switching times gets
+the derivatives with respect to k and m wrong, however small its steps. (Those with respect to mu
+alone prove nothing: the turning times do not depend on mu.)
 
 - event-driven, forward and reverse mode: exact;
 - smoothed, adaptive steps: off by the order of the width;
@@ -34,14 +34,14 @@ STEPS = (2.0**-6, 2.0**-9, 2.0**-12)
 
 
 def displacement(mu, k, m, solver):
-    """u(1) of VE0116 with any solver."""
+    """Displacement u(1) of VE0116 with any solver."""
     values = {"friction.mu": mu, "spring.k": k, "mass.m": m}
     changed = jfric.set_parameters(PROBLEM, values)
     return jfric.simulate(changed, solver, end=1.0).final.q[0]
 
 
 def explicit_sign(mu, k, m, h):
-    """u(1) by explicit Euler steps of ``m u" = 1500 N - k u - mu 1000 N sign(u')``."""
+    """Displacement u(1) by explicit Euler steps of ``m u" = 1500 N - k u - mu 1000 N sign(u')``."""
 
     def step(state, _):
         u, v = state
@@ -58,7 +58,7 @@ reverse = jax.jit(jax.grad(displacement, argnums=(0, 1, 2)))
 
 
 def fixed(width, h) -> jfric.Smoothed:
-    """Explicit steps of the length ``h``."""
+    """Solver with explicit steps of the length ``h``."""
     return jfric.Smoothed(
         width=width, method="dopri5", controller=diffrax.ConstantStepSize(), dt0=h
     )
@@ -102,7 +102,7 @@ def _row(name: str, values) -> list[str]:
 
 
 def draw(adaptive, with_steps, path) -> None:
-    """Relative errors over the width, one panel for each parameter."""
+    """Draw relative errors over the width, one panel for each parameter."""
     made, axes = figure(12.0, 4.4, 1, 3, sharey=True)
     for i, (axis, name) in enumerate(zip(axes, NAMES, strict=True)):
         error = np.abs(np.array(adaptive)[:, i] / EXACT[i] - 1.0)

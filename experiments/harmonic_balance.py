@@ -1,10 +1,10 @@
-"""Harmonic balance beside closed forms and exact motions: the distance falls with the harmonics.
+"""Harmonic balance compared with closed forms and exact motions over the number of harmonics.
 
 1. An oscillator with dry friction that slides without a stop: amplitude after Den Hartog (1931).
 2. Two masses with a friction damper, which sticks and slips, and
-3. two masses with a gap to an elastic stop, swept over frequency through resonance: at each the
-   event-driven motion of 200 periods from rest, the last of which is compared. Points whose motion
-   has not settled by then, or does not have the period of the load, are left out.
+3. two masses with a gap to an elastic stop, swept over frequency through resonance: at each
+   frequency the last of 200 periods of the event-driven motion from rest is compared. Points whose
+   motion has not settled by then, or does not have the period of the load, are left out.
 4. Duffing's oscillator: both folds of its frequency response.
 
 The friction force of 1 and 2 jumps: its harmonics fall with 1/k, and the error with 1/H.
@@ -69,12 +69,12 @@ def duffing() -> jfric.Problem:
 
 
 def den_hartog(omega: float) -> float:
-    """Amplitude for mass, stiffness and load 1, friction 0.3."""
+    """Amplitude for mass, stiffness and load 1 and friction 0.3."""
     return np.sqrt((1 / (1 - omega**2)) ** 2 - (0.3 / omega * np.tan(0.5 * np.pi / omega)) ** 2)
 
 
 def settled(problem: jfric.Problem, omegas: np.ndarray):
-    """The last of many periods at each frequency, and how far the one before it is from it."""
+    """The last of many periods at each frequency, and its distance from the period before."""
     solver = jfric.EventDriven(adjoint="none", max_events=0, max_steps=10**6)
     last, apart = [], []
     for omega in omegas:
@@ -103,7 +103,7 @@ def sweep(name: str, problem: jfric.Problem, omegas: np.ndarray) -> None:
         took = time.perf_counter() - start
         motions = np.stack([found.positions(dof, PHASES) for dof in found.axes], axis=2)
         away = np.abs(motions - exact).max(axis=(1, 2)) / size
-        # Where a contact sticks all the time, any of an interval of positions is a solution.
+        # If a contact sticks all the time, every position in an interval is a solution.
         held = (found.stick >= 1.0).any(axis=1)
         chosen = away[use & found.ok & ~held]
         rows.append(

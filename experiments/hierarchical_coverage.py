@@ -1,10 +1,11 @@
-"""How often intervals of hierarchical fits hold the truth: mean, scatter, single runs.
+"""Coverage of the intervals of hierarchical fits: mean, scatter, single runs.
 
     python experiments/hierarchical_coverage.py [--runs 8] [--repetitions 200]
 
 A mass on a spring is stopped by dry friction whose coefficient differs from run to run; the
-stiffness is common. Each repetition draws new coefficients and new noise. Printed beside: how often
-separate fits of each run hold their coefficient, and how far off both are.
+stiffness is common. Each repetition draws new coefficients and new noise. For comparison the script
+prints how often the intervals of separate fits of each run hold their coefficient, and the errors
+of both.
 """
 
 from __future__ import annotations

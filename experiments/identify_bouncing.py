@@ -2,8 +2,8 @@
 
     python experiments/identify_bouncing.py [--draws 1000]
 
-Thrown along a floor with Coulomb impacts; both displacements at 400 times on 0 to 1.4 s (four
-impacts), with normal noise of 1 % of their peaks.
+The mass is thrown along a floor with Coulomb impacts; both displacements are known at 400 times on
+0 to 1.4 s (four impacts), with normal noise of 1 % of their peaks.
 """
 
 from identify_common import Study, arguments, report

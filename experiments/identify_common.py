@@ -1,4 +1,4 @@
-"""Shared by the studies of fits to synthetic data."""
+"""Common parts of the studies of fits to synthetic data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ use_compilation_cache()
 
 @dataclass(frozen=True)
 class Study:
-    """A system with known parameters, what is measured of it, and what is fitted."""
+    """A system with known parameters, its measured signals, and its free parameters."""
 
     title: str
     problem: jfric.Problem
@@ -38,7 +38,7 @@ class Study:
         return jfric.set_parameters(self.problem, self.truth)
 
     def experiment(self) -> jfric.Experiment:
-        """Without noise; its ``sigma`` is that of the noise."""
+        """The record without noise; its ``sigma`` is that of the noise."""
         end = float(self.problem.time.end)
         t = np.linspace(0.0, end, self.samples)
         observed = jfric.observe(self.true_problem, [f"{s}(t)" for s in self.signals], times=t)
@@ -80,7 +80,7 @@ def cramer_rao(study: Study, clean: jfric.Experiment) -> np.ndarray:
 
 
 def compared(study: Study, options: argparse.Namespace) -> dict:
-    """Fit all draws: the comparison with truth and bound."""
+    """Comparison of the fits of all draws with truth and bound."""
     clean = study.experiment()
     samples = study.draws(clean, options.draws, options.seed)
     return judged(study, clean, samples, cramer_rao(study, clean), options)
@@ -94,7 +94,7 @@ def judged(
     options: argparse.Namespace,
     **fit,
 ) -> dict:
-    """The same for draws and a bound (P,) that are known; ``fit``: options of the fits."""
+    """Comparison for given draws and a given bound (P,); ``fit``: options of the fits."""
     seconds = []
     for _ in range(3):
         begin = time.perf_counter()
@@ -105,7 +105,7 @@ def judged(
     good = np.isfinite(found.cost)
     x, sd = found.estimates[good], found.standard_errors[good]
     log = np.array([study.free[n].scale == "log" for n in names])
-    # Intervals as the fit gives them: symmetric on the scale of the parameter.
+    # Intervals as the fit computes them: symmetric on the scale of the parameter.
     low = np.where(log, x * np.exp(-1.959964 * sd / x), x - 1.959964 * sd)
     high = np.where(log, x * np.exp(1.959964 * sd / x), x + 1.959964 * sd)
     covered = np.mean((low <= truth) & (truth <= high), axis=0)
@@ -135,7 +135,7 @@ def judged(
 
 
 def print_report(result: dict) -> None:
-    """The same in sentences."""
+    """Print the comparison in sentences."""
     print(result["study"])
     print(
         f"{result['fits']} fits, {result['failed']} failed, {result['iterations']:.1f} steps each; "

@@ -35,7 +35,7 @@ use_compilation_cache()
 SPEEDS = (0.0, 0.01, 0.03, 0.08, 0.2, 0.4, 0.8)
 NOISE = 0.5  # N
 STEP = 4e-3  # s
-#: What is free beside the curve.
+#: Free parameters in addition to the curve.
 FREE = {
     "mass.m": jfric.Free(5.0, 80.0),
     "friction.kappa": jfric.Free(0.01, 1.0, init=0.05),
@@ -46,7 +46,7 @@ CONTROLLER = jfric.Controller("x", "load.drive.F", kp=2e4, kd=900.0)
 
 
 class AxisLaw(jfric.laws.AbstractLaw):
-    """A dip forward alone, and a rise with the speed that differs between the directions."""
+    """A dip in forward motion only, and a rise with the speed that depends on the direction."""
 
     velocity_independent: ClassVar[bool] = False
 
@@ -59,7 +59,7 @@ class AxisLaw(jfric.laws.AbstractLaw):
 
 
 def axis(law, position=None, kappa: float = 0.0) -> jfric.Problem:
-    """The axis; its friction is a factor on 20 N and what grows with the side load."""
+    """The axis; its friction is a factor on 20 N and on a part that grows with the side load."""
     return jfric.Problem(
         ("x",),
         {
@@ -77,12 +77,12 @@ TRUE = axis(AxisLaw(), jfric.laws.PeriodicFactor(0.05, cosine=[0.12], sine=[0.06
 
 
 def reference(t: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Where the axis has to go: four sines."""
+    """The position that the axis has to follow: four sines."""
     found = np.zeros(t.size)
     for period, speed in zip((1.0, 2.7, 0.6, 5.3), (0.05, 0.2, 0.25, 0.02), strict=True):
         w = 2 * np.pi / (period * rng.uniform(0.8, 1.25))
         found += speed / w * np.sin(w * t + rng.uniform(0, 2 * np.pi))
-    # It begins at rest: no jump that would be faster than all knots.
+    # The reference begins at rest, without a jump that would be faster than all knots.
     return found * (1.0 - np.exp(-((t / 0.3) ** 2)))
 
 
@@ -169,7 +169,7 @@ def study(samples: int, seed: int) -> tuple[dict, jfric.CurveFit]:
 
 
 def replace_friction(problem: jfric.Problem) -> jfric.Problem:
-    """Friction as the laws with a name have it: of the velocity alone."""
+    """The axis with its friction replaced by the standard laws, which depend on velocity only."""
     element = problem.section("friction")["friction"]
     elements = {k: dict(v) for k, v in problem.elements.items()}
     elements["friction"]["friction"] = replace(element, load=None, kappa=None, position=None)

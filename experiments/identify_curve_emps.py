@@ -1,4 +1,4 @@
-"""The friction curve of the EMPS beside the laws with a name, on a lap that was not fitted.
+"""The friction curve of the EMPS compared with the standard laws, on a lap that was not fitted.
 
     python experiments/identify_curve_emps.py --data ../shared/data/emps/emps_estimation.npz
 
@@ -32,7 +32,7 @@ PLACES = (-0.02, 0.05, 0.1, 0.15, 0.2, 0.25)
 
 
 def with_curve(problem: jfric.Problem, *, position: bool) -> jfric.Problem:
-    """The axis with a friction curve that holds what the damper did."""
+    """The axis with a friction curve that includes the force of the damper."""
     flat = (20.0, 20.0, 20.0, 22.0, 24.0, 28.0, 33.0, 40.0, 48.0)
     law = jfric.FrictionCurve(KNOTS, jfric.laws.Directional(flat, flat))
     element = problem.section("friction")["friction"]
@@ -82,7 +82,7 @@ def main() -> None:
         seconds = time.perf_counter() - began
         judged(candidate.name, len(result.names), result, fitted, seconds)
     for position in (False, True):
-        # The factor at the first place is one: else it would trade with the whole curve.
+        # The factor at the first place is one; otherwise it would trade with the whole curve.
         more = {
             f"friction.position.factor.{i}": jfric.Free(0.5, 1.5, scale="linear")
             for i in range(1, len(PLACES))

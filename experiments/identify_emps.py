@@ -2,12 +2,12 @@
 
     python experiments/identify_emps.py --data ../shared/data/emps/emps_estimation.npz
 
-1. inverse-dynamics regression beside the published estimates,
+1. inverse-dynamics regression, compared with the published estimates,
 2. closed-loop force error of the published parameters, and of fits of the candidate laws,
 3. one-second windows in open loop,
-4. intervals of white and of autocorrelated residuals beside the scatter from lap to lap (figure).
+4. intervals for white and for autocorrelated residuals, and the scatter from lap to lap (figure).
 
-What the candidates are worth on laps that were not fitted: ``compare_measured.py``.
+The errors of the candidates on laps that were not fitted are those of ``compare_measured.py``.
 
 Data: A. Janot, M. Gautier, M. Brunot, "Data Set and Reference Models of EMPS", Workshop on
 Nonlinear System Identification Benchmarks, 2019; it is not part of this project.
@@ -46,7 +46,7 @@ PUBLISHED_SIDED = {
 LAPS = 4
 SPEED = 0.1
 MASS = {"mass.m": jfric.Free(50.0, 200.0)}
-#: Where both directions have the same coefficients, the offset makes the difference.
+#: If both directions have the same coefficients, the offset makes the difference.
 OFFSET = {"load.offset.F": jfric.Free(-20.0, 20.0, init=3.0, scale="linear")}
 START = {"initial.v": jfric.Free(-0.1, 0.1, scale="linear")}
 
@@ -74,7 +74,7 @@ def regression(problem, sided, record) -> None:
 
 
 def free_of(candidate) -> dict[str, jfric.Free]:
-    """What is free on a candidate."""
+    """Free parameters of a candidate."""
     even = "parameters.F_c_positive" not in candidate.free
     return {**MASS, **(OFFSET if even else {}), **candidate.free}
 
@@ -123,7 +123,7 @@ def published_error(config, record) -> float:
 
 
 def open_loop(candidates, record) -> None:
-    """One-second windows with free initial states, driven by the measured force."""
+    """Fit one-second windows with free initial states, driven by the measured force."""
     rows = []
     for name in ("Coulomb + viscous", "asymmetric", "Stribeck"):
         candidate, seconds = candidates[name], []
@@ -142,7 +142,7 @@ def open_loop(candidates, record) -> None:
 
 
 def intervals(candidate, whole, controller, record, out) -> None:
-    """Fits of single laps beside the intervals of the whole record: which hold the scatter?"""
+    """Compare fits of single laps with the intervals of the whole record."""
     names = ["mass.m", *candidate.free]
     alone = []
     for lap in laps(record, ["x"], LAPS):
@@ -188,7 +188,7 @@ def intervals(candidate, whole, controller, record, out) -> None:
 
 
 def law_figure(results, record, out) -> None:
-    """Residual force of the candidates over time, and against velocity."""
+    """Draw the residual force of the candidates over time, and over velocity."""
     made, axes = figure(12.0, 6.0, 2, 2)
     axes = axes.reshape(2, 2)
     measured = record.u["load.drive.F"]

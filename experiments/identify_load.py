@@ -3,8 +3,9 @@
     python experiments/identify_load.py [--draws 1000]
 
 A motor goes up and down twice against a weight; the joint slides both ways, reverses and sticks.
-Free are the constant part of the friction limit, the share of the carried torque that is lost, and
-the viscous damping; the angle at 400 times on 0 to 8 s with normal noise of 1 % of its peak.
+Free parameters are the constant part of the friction limit, the lost share of the transmitted
+torque, and viscous damping. The angle is known at 400 times on 0 to 8 s with normal noise of 1 % of
+its peak.
 """
 
 from identify_common import Study, arguments, report

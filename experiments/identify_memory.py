@@ -3,11 +3,11 @@
     python experiments/identify_memory.py [--law dahl,bouc_wen,lugre,iwan] [--draws 200] [--json]
 
 1 kg on a spring starts at rest and is driven by two sines, a slow one that lets it slide both ways
-and a faster one that turns it round before it slides: the motion shows the bristles as well as the
-limit. Measured are position and velocity at 300 times on 0 to 6 s with normal noise of 0.3 % of
-their peaks; of Iwan's joint, whose slip hardly reaches its limit, on 0 to 10 s with 0.1 %. Of
-Bouc-Wen ``A`` is kept at 1 (``k``, ``A``, ``beta`` and ``gamma`` are one too many), of LuGre the
-slope ``v_s`` of Stribeck's curve at its true value.
+and a faster one that reverses it before it slides: the motion shows the bristles as well as the
+limit. Position and velocity are measured at 300 times on 0 to 6 s with normal noise of 0.3 % of
+their peaks; for Iwan's joint, whose slip hardly reaches its limit, on 0 to 10 s with 0.1 %. ``A``
+of Bouc-Wen is kept at 1 (``k``, ``A``, ``beta`` and ``gamma`` are one too many), the slope ``v_s``
+of LuGre's Stribeck curve at its true value.
 """
 
 import argparse
@@ -41,10 +41,10 @@ LAWS = {
         {"F_S": (0.5, 2.0), "K_T": (10.0, 40.0), "chi": (-0.7, 0.3), "beta": (0.2, 1.2)},
     ),
 }
-#: Numbers that may be of either sign.
+#: Parameters that may be of either sign.
 SIGNED = ("chi",)
 #: Amplitude [N] and angular frequency [rad/s] of both sines, length [s], and noise as a part of the
-#: peak. How slip begins in a joint shows in little of the motion.
+#: peak. The beginning of slip in a joint has little effect on the motion.
 SLIDING = (((2.2, 3.0), (1.0, 14.0)), 6.0, 0.003)
 DRIVES = {"iwan": (((1.2, 3.0), (0.5, 7.0)), 10.0, 0.001)}
 

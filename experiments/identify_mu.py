@@ -2,8 +2,8 @@
 
     python experiments/identify_mu.py
 
-Simulated with mu = 0.11 and k = 5 kN/m, 400 displacements on 0 to 4 s with normal noise of 1 % of
-the peak; fitted from a start at which everything sticks (mu = 1.7).
+The data are simulated with mu = 0.11 and k = 5 kN/m: 400 displacements on 0 to 4 s with normal
+noise of 1 % of the peak. The fit starts where everything sticks (mu = 1.7).
 """
 
 import numpy as np

@@ -22,7 +22,7 @@ from jfric.fits.comparison.candidates import candidate_laws
 from jfric.fits.data.measured_files import read_experiments
 from jfric.verification.configs import shipped
 
-#: The swing has ended by then [s].
+#: Time by which the swing has ended [s].
 SWING = 6.0
 #: A typical angular velocity [rad/s].
 SPEED = 0.3
@@ -44,7 +44,7 @@ def main() -> None:
     rows, best = [], None
     for candidate in candidate_laws(problem, SPEED, loads=False):
         if candidate.name == "asymmetric":
-            break  # a bearing has no preferred direction, and nothing here would tell
+            break  # a bearing has no preferred direction, and these data would not show one
         began = time.perf_counter()
         result = jfric.fit(
             jfric.SampledModel(candidate.problem), record, {**FREE, **candidate.free}, starts=1

@@ -3,8 +3,8 @@
     python experiments/identify_rod.py [--draws 1000]
 
 A rod, thrown with a spin, hits a rough floor with one end, slides through the impact, and flies
-off; place of its centre and angle at 200 times on 0 to 0.5 s, with normal noise of 1 % of their
-peaks.
+off. The place of its centre and its angle are known at 200 times on 0 to 0.5 s, with normal noise
+of 1 % of their peaks.
 """
 
 from identify_common import Study, arguments, report

@@ -2,8 +2,8 @@
 
     python experiments/identify_sdnd106.py [--draws 1000]
 
-Both displacements at 400 times on 0 to 0.35 s, with normal noise of 1 % of their peaks. The static
-coefficient is seen only in the instant at which the first mass begins to slip.
+Both displacements are known at 400 times on 0 to 0.35 s, with normal noise of 1 % of their peaks.
+The static coefficient affects only the instant at which the first mass begins to slip.
 """
 
 from identify_common import Study, arguments, report

@@ -3,7 +3,7 @@
     python experiments/identify_servo.py --data PLACE/servo_pendulum_logs.npz
 
 Friction, inertia and the offset of the sensor are common to the three logs, initial states are
-their own. Each log ends at rest some 30 mrad off centre: stick.
+separate. Each log ends at rest some 30 mrad off centre: stick.
 
 Data: Rhoban, BAM (Apache 2.0), Dynamixel XL330; not part of this project.
 """
@@ -21,7 +21,7 @@ from jfric.fits.comparison.candidates import candidate_laws
 from jfric.fits.data.measured_files import read_experiments
 from jfric.verification.configs import shipped
 
-#: Errors that each log had when fitted alone, best and worst log [mrad], from the data's README.
+#: Published errors of fits to single logs, best and worst log [mrad], from the data's README.
 BASELINES = {"viscous": "12.9 to 28.9", "Coulomb + viscous": "3.0 to 14.4"}
 #: A typical angular velocity [rad/s].
 SPEED = 2.0

@@ -2,10 +2,10 @@
 
     python experiments/identify_steady.py [--draws 200] [--json]
 
-An oscillator with dry friction: amplitudes and phases of its steady motion at 7 frequencies around
-resonance and 2 levels of the load, with normal noise of 1 % of each amplitude's largest and of 0.02
-rad. Every draw is fitted; printed are bias, spread against the Cramer-Rao bound, and how often
-intervals of 95 % hold the true values.
+The data are amplitudes and phases of the steady motion of an oscillator with dry friction, at 7
+frequencies around resonance and 2 levels of the load, with normal noise of 1 % of the largest
+amplitude and of 0.02 rad. Every draw is fitted; the script prints bias, spread compared with the
+Cramer-Rao bound, and coverage of the 95 % intervals.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main() -> None:
     options = arguments(__doc__)
     chosen = study()
     nothing = rows(dict.fromkeys(NOISE, np.zeros(chosen.samples)))
-    # Predictions at the truth are the measurement without noise, their derivatives the bound.
+    # Predictions at the truth are the data without noise, and their derivatives give the bound.
     names = tuple(chosen.free)
     truth = np.array([[chosen.truth[name] for name in names]])
     at = prepare(chosen.problem, nothing, chosen.free, residual=jfric.SteadyStates()).objective

@@ -2,9 +2,10 @@
 
     python experiments/identify_uncertainty.py [--draws 100]
 
-mu = 0.11, free are mu and k, 400 samples with independent normal noise of 1 % of the peak: every
-method is right here. Printed are standard errors (half the 95 % interval over 1.96 for profiles),
-averaged over the draws, beside the spread of the estimates and the Cramer-Rao bound.
+The true mu is 0.11; mu and k are free; 400 samples have independent normal noise of 1 % of the
+peak: every method is valid here. The script prints standard errors (half the 95 % interval over
+1.96 for profiles), averaged over the draws, with the spread of the estimates and the Cramer-Rao
+bound.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from identify_ve0116 import study as ve0116
 import jfric
 from jfric.fits.uncertainty.posterior import sample_chains
 
-#: Refits of each bootstrap; samples of each chain, and those left out.
+#: Refits of each bootstrap; samples of each chain, and samples left out at its start.
 REFITS, SAMPLES, WARMUP = 100, 1500, 300
 
 

@@ -2,8 +2,8 @@
 
     python experiments/identify_ve0116.py [--draws 1000]
 
-mu = 0.11, free are mu and k; the displacement at 400 times on 0 to 4 s with normal noise of 1 % of
-its peak. All draws are fitted as one batch.
+The true mu is 0.11; mu and k are free; the displacement is known at 400 times on 0 to 4 s with
+normal noise of 1 % of its peak. All draws are fitted as one batch.
 """
 
 from identify_common import Study, arguments, report

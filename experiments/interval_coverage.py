@@ -1,11 +1,11 @@
-"""How often 95 % intervals hold the true values when the noise of the samples is coloured.
+"""Coverage of 95 % intervals when the noise of the samples is coloured.
 
     python experiments/interval_coverage.py [--draws 1000] [--samples 400 1000] [--json]
 
-Three systems (an oscillator that dry friction stops, stick-slip on a belt, a linear oscillator as
-control), five kinds of noise of 1 % of the peak, 200 to 20,000 samples of the same motion. A draw
-is one Gauss-Newton step from the true parameters with the exact derivatives; what that leaves out
-is printed for some draws, which are fitted in full. Compared are
+There are three systems (an oscillator that dry friction stops, stick-slip on a belt, a linear
+oscillator as control), five kinds of noise of 1 % of the peak, and 200 to 20,000 samples of the
+same motion. A draw is one Gauss-Newton step from the true parameters with the exact derivatives;
+the error of this step is printed for some draws, which are fitted in full. The script compares
 
     white           independent residuals, their variance estimated
     hac             Newey and West (1987), lags by Andrews (1991), normal quantiles
@@ -15,7 +15,7 @@ is printed for some draws, which are fitted in full. Compared are
     autoregressive  the default of a fit: jfric.fits.uncertainty.noise_model
 
 `--samples 50 100 200 --noise "AR(1) 0.9" "AR(1) 0.98"` shows where the default begins to fail.
-``degrees``: median degrees of freedom of the last, the lesser of both parameters.
+``degrees``: median degrees of freedom of the last method, the smaller value of both parameters.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ NOISE = {
     "AR(2) resonance": (2.0 * 0.95 * np.cos(0.3), -(0.95**2)),
     "AR(1) 0.98": (0.98,),
 }
-#: The last is slower than records of a few hundred samples can tell.
+#: The last kind of noise is too slow for records of a few hundred samples.
 USUAL = tuple(NOISE)[:-1]
-#: Draws by blocks and their resamples; longest records for them; draws that are fitted in full.
+#: Draws by blocks and their resamples; longest records for them; number of draws fitted in full.
 BLOCK_DRAWS, RESAMPLES, BLOCK_SAMPLES, FULL = 200, 199, 1000, 10
 
 
@@ -85,7 +85,7 @@ def systems() -> list[System]:
 
 
 class Plan(NamedTuple):
-    """A record to be fitted: without noise, and the derivatives over the noise (m, P)."""
+    """A record to be fitted: the data without noise, and the derivatives over the noise (m, P)."""
 
     system: System
     experiment: jfric.Experiment
@@ -117,7 +117,7 @@ def noise(past: tuple[float, ...], samples: int, rng) -> np.ndarray:
 
 
 class Draw(NamedTuple):
-    """One data set: off the truth (P,), residuals (m,), what both came from."""
+    """One data set: error of the estimate (P,), residuals (m,), and their derivatives."""
 
     off: np.ndarray
     residuals: np.ndarray
@@ -162,7 +162,7 @@ def blocks(draw: Draw) -> np.ndarray:
     own = (draw.residuals - draw.residuals.mean()) * np.sqrt(m / (m - draw.off.size))
     refits = own[index] @ draw.jacobian @ draw.inverse
     low, high = np.quantile(refits, [0.5 - 0.5 * LEVEL, 0.5 + 0.5 * LEVEL], axis=0)
-    # Percentile intervals of the estimate, as half a width on the side of the truth.
+    # Half widths of the percentile intervals on the side of the truth.
     return np.where(draw.off > 0, -low, high)
 
 
@@ -215,7 +215,7 @@ CLASSES = (0, 2, 4, 6, 8, 12, 20, 50, np.inf)
 
 
 def _by_degrees(degrees, held) -> list[list[int]]:
-    """Intervals, and those that held the truth, in each class of degrees of freedom."""
+    """Numbers of intervals, and of those that held the truth, by class of degrees of freedom."""
     place = np.digitize(degrees, CLASSES[1:-1])
     return [
         [int(np.sum(place == i)), int(np.sum(held[place == i]))] for i in range(len(CLASSES) - 1)

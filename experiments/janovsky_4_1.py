@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def draw_motion(solution: jfric.Solution, path) -> None:
-    """Figure 6: x4 over x3, and x4 over time. Stick where x4 = 0."""
+    """Draw figure 6: x4 over x3, and x4 over time. Stick is where x4 = 0."""
     made, (left, right) = figure(12.0, 4.8, 1, 2)
     for piece in pieces(solution, "ut"):
         colour = COLOURS[piece.label]
@@ -62,7 +62,7 @@ def draw_motion(solution: jfric.Solution, path) -> None:
 
 
 def draw_forces(solution: jfric.Solution, path) -> None:
-    """Figure 7: lambda_nu over time, and lambda_tau over time enlarged."""
+    """Draw figure 7: lambda_nu over time, and lambda_tau over time enlarged."""
     made, (left, right) = figure(12.0, 4.8, 1, 2)
     ts = np.asarray(solution.ts)
     left.plot(ts, -np.asarray(solution.lambda_n)[:, 0], color=BLUE, lw=1.0)

@@ -1,7 +1,7 @@
 """Janovsky 2015, Example 4.2, contact and no contact: Figures 8 and 9, with both impact laws.
 
-The paper does not say what an impact does to the tangential velocity. "none" is its literal
-reading (no tangential impulse), "coulomb" Moreau's law. The paper's symbols: x1 = u_nu <= 0,
+The paper does not define the effect of an impact on the tangential velocity. "none" is its literal
+reading (no tangential impulse), "coulomb" is Moreau's law. The paper's symbols: x1 = u_nu <= 0,
 x2 = u_nu', x3 = u_tau, x4 = u_tau', lambda_nu <= 0; those of jfric are g_N = -u_nu and
 lambda_N = -lambda_nu.
 
@@ -73,7 +73,7 @@ def _legend(axis) -> None:
 
 
 def draw_phases(solutions: dict[str, jfric.Solution], path) -> None:
-    """Figure 8: x1 over x2 with impacts at x1 = 0, and x3 over x4."""
+    """Draw figure 8: x1 over x2 with impacts at x1 = 0, and x3 over x4."""
     made, axes = figure(11.0, 9.0, 2, 2)
     for (left, right), (law, solution) in zip(axes, solutions.items(), strict=True):
         for name, axis in (("un", left), ("ut", right)):
@@ -93,7 +93,7 @@ def draw_phases(solutions: dict[str, jfric.Solution], path) -> None:
 
 
 def draw_forces(solutions: dict[str, jfric.Solution], path) -> None:
-    """Figure 9: lambda_nu over time, and lambda_tau over time enlarged."""
+    """Draw figure 9: lambda_nu over time, and lambda_tau over time enlarged."""
     made, axes = figure(12.0, 8.0, 2, 2)
     for (left, right), (law, solution) in zip(axes, solutions.items(), strict=True):
         ts = np.asarray(solution.ts)

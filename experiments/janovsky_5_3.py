@@ -24,7 +24,7 @@ STATES = {10.0: 0.33939342027690417, 100.0: -0.57815461027678, 300.0: -0.4578750
 def main() -> None:
     out = folder(__doc__)
     problem = shipped_problem("janovsky_4_1")
-    # Every step up to t = 9 and a part of the limit cycle; and the times above.
+    # Every step up to t = 9 and in a part of the limit cycle, and the times above.
     start, cycle = np.arange(0.0, 9.0, DT), np.arange(250.0, 350.0, 10 * DT)
     ts = np.union1d(np.union1d(start, cycle), list(STATES))
     solvers = {
@@ -48,14 +48,14 @@ def main() -> None:
 
 
 def _split(ts, solution, first, last):
-    """Times, x4, and where the contact sticks, between two times."""
+    """Times, x4, and whether the contact sticks, between two times."""
     part = (ts >= first) & (ts <= last)
     mode = np.asarray(solution.mode)[part, 0]
     return ts[part], np.asarray(solution.v)[part, 1], mode == jfric.Mode.STICK
 
 
 def draw_plain(ts, solution: jfric.Solution, path) -> None:
-    """Figure 10: x4 over time by the midpoint rule, and enlarged where it should be zero."""
+    """Draw figure 10: x4 over time by the midpoint rule, and enlarged where it should be zero."""
     made, (left, right) = figure(12.0, 4.8, 1, 2)
     t, x4, _ = _split(ts, solution, 0.0, 8.0)
     left.plot(t, x4, color=BLUE, lw=1.0)
@@ -70,7 +70,7 @@ def draw_plain(ts, solution: jfric.Solution, path) -> None:
 
 
 def draw_stabilised(ts, solution: jfric.Solution, path) -> None:
-    """Figure 11: x4 over time by the stabilised rule, first stages and limit cycle."""
+    """Draw figure 11: x4 over time by the stabilised rule, first stages and limit cycle."""
     made, (left, right) = figure(12.0, 4.8, 1, 2)
     for axis, first, last in ((left, 0.0, 9.0), (right, 250.0, 350.0)):
         t, x4, sticks = _split(ts, solution, first, last)

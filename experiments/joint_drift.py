@@ -1,10 +1,10 @@
-"""How far do joints drift apart in a long time?
+"""Drift of joints over a long time.
 
 The slider-crank of ``configs/slider_crank.toml``, three bodies with three pins and a guide, swings
-to and fro for 10,000 periods of 1.9 s, with steps that are none too short (a relative tolerance of
-1e-4). Printed are the largest violations of the joints' equations and of their rates at 4,001
-instants, over the length of the rod and over the largest velocity, and the time of the processors.
-The exit status is 1 where the first is above 1e-12.
+to and fro for 10,000 periods of 1.9 s, with fairly long steps (a relative tolerance of 1e-4). The
+script prints the largest violations of the joints' equations and of their rates at 4,001 instants,
+relative to the length of the rod and to the largest velocity, and the time of the processors. The
+exit status is 1 if the first violation is above 1e-12.
 
     python experiments/joint_drift.py [--json] [--periods 10000] [--rtol 1e-4]
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Time of a swing to and fro [s], length of the rod [m], and what drift is allowed, relative to it.
+#: Time of a swing to and fro [s], length of the rod [m], and allowed drift, relative to the length.
 PERIOD, LENGTH, ALLOWED = 1.9, 0.7, 1e-12
 OUTPUTS = 4001
 

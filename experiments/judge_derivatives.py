@@ -1,13 +1,14 @@
-"""Whether derivatives of random systems are those of their motions, by differences.
+"""Comparison of derivatives of random systems with differences of their motions.
 
     python experiments/judge_derivatives.py [--systems 300] [--seed 1] [--kinds limits,shared]
 
-Systems come from ``random_systems.py``. Of each, the end of the motion (positions and velocities)
-is differentiated with respect to numbers drawn by chance, forwards and, for some structures, in
-reverse. Differences to both sides, at two distances, say which derivative there is: one, where both
-sides agree ever better as the distance shrinks, else none, as on the edge between two motions.
+Systems come from ``random_systems.py``. For each of them the end of the motion (positions and
+velocities) is differentiated with respect to randomly drawn numbers, forwards and, for some
+structures, in reverse. Differences to both sides, at two distances, show whether there is a
+derivative: there is one if both sides agree ever better as the distance shrinks, and none on the
+edge between two motions.
 
-Wrong is a derivative that differs while ``differentiable`` is True, on an edge or not. The exit
+A derivative is wrong if it differs while ``differentiable`` is True, on an edge or not. The exit
 status is 0 if none is.
 """
 
@@ -32,16 +33,16 @@ from jfric.files.read_toml import loads
 
 #: Distances of differences, as parts of a number: errors of the motion are 1e-10 of it.
 NEAR, FAR = 1e-5, 4e-5
-#: Distance at which an edge that is only nearby is not met.
+#: Distance small enough that an edge nearby is not met.
 TINY = 1e-8
-#: A derivative is wrong if it differs by this part of the largest of its row.
+#: Difference, as a part of the largest value of its row, above which a derivative is wrong.
 TOLERANCE = 1e-3
-#: Numbers with respect to which one system is differentiated.
+#: Number of parameters with respect to which one system is differentiated.
 PARAMETERS = 3
 
 
 class Found(NamedTuple):
-    """End of motions (n,), status, and whether there is a derivative."""
+    """End of motions (n,), status, and whether the derivative exists."""
 
     end: Any
     status: Any
@@ -49,7 +50,7 @@ class Found(NamedTuple):
 
 
 def drawn(problems: list[jfric.Problem], rng: np.random.Generator) -> list[str]:
-    """Paths of single numbers that all the problems have."""
+    """Paths of randomly drawn numbers that all the problems have."""
     first = jfric.parameters(problems[0])
     paths = [k for k, x in first.items() if np.ndim(x) == 0 and not k.startswith("time.")]
     used = [k for k in paths if any(float(jfric.parameters(p)[k]) != 0.0 for p in problems)]
@@ -57,7 +58,7 @@ def drawn(problems: list[jfric.Problem], rng: np.random.Generator) -> list[str]:
 
 
 def judge(group: Group, rng: np.random.Generator, *, reverse: bool) -> collections.Counter[str]:
-    """How many derivatives of a structure are right, and how others differ."""
+    """The number of correct derivatives of a structure, and descriptions of the others."""
     problems = []
     for text in group.texts:
         with contextlib.suppress(jfric.ProblemError):
@@ -92,7 +93,8 @@ def judge(group: Group, rng: np.random.Generator, *, reverse: bool) -> collectio
                 step = np.zeros_like(values)
                 step[:, i] = sign * distance * sizes[:, i]
                 found = moved(batch, jnp.asarray(values + step))
-                # Numbers that no system has, as a static coefficient below the kinetic one.
+                # Numbers that no system can have, such as a static coefficient below the kinetic
+                # one.
                 end = np.where(np.asarray(found.status)[:, None] == 0, found.end, np.nan)
                 columns.append((end - base.end) / step[:, i : i + 1])
             one_sided[distance, sign] = np.stack(columns, axis=2)
@@ -106,7 +108,7 @@ def judge(group: Group, rng: np.random.Generator, *, reverse: bool) -> collectio
 
 
 def compared(forward, base: Found, one_sided, sizes) -> list[str]:
-    """What is said of each system's derivatives."""
+    """Verdict on each system's derivatives."""
     above, below = one_sided[NEAR, 1.0], one_sided[NEAR, -1.0]
     farther = one_sided[FAR, 1.0], one_sided[FAR, -1.0]
     said = []
@@ -117,12 +119,12 @@ def compared(forward, base: Found, one_sided, sizes) -> list[str]:
         if not all(np.all(np.isfinite(x[j])) for x in one_sided.values()):
             said.append("beside another status")
             continue
-        # In units of the numbers, so that they can be compared.
+        # In units of the numbers, so that they are comparable.
         unit = sizes[j][None, :]
         slope, plus, minus = (x[j] * unit for x in (forward, above, below))
         scale = 1e-6 + max(np.max(np.abs(x)) for x in (plus, minus))
         gap, wider = plus - minus, (farther[0][j] - farther[1][j]) * unit
-        # The two sides of a smooth motion come together as their distance shrinks.
+        # The two sides of a smooth motion approach each other as their distance shrinks.
         smooth = np.max(np.abs(gap)) <= np.maximum(0.5 * np.max(np.abs(wider)), TOLERANCE * scale)
         tiny = [one_sided[TINY, sign][j] * unit for sign in (1.0, -1.0)]
         most = 1e-6 + max(np.max(np.abs(x)) for x in tiny)
@@ -145,7 +147,7 @@ def compared(forward, base: Found, one_sided, sizes) -> list[str]:
 
 
 def backward(motion, batch, values, forward, base: Found, rng) -> list[str]:
-    """Derivatives in reverse beside those forwards."""
+    """Compare derivatives in reverse with those forwards."""
     weights = rng.normal(size=forward.shape[1])
 
     def cost(x, problem):

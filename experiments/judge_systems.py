@@ -1,15 +1,17 @@
-"""Whether random systems move as they must, by a second program and by changes of no effect.
+"""Comparison of motions of random systems with a second program and with equivalent systems.
 
     python experiments/judge_systems.py [--systems 3000] [--seed 1] [--kinds limits,shared]
 
-Systems come from ``random_systems.py``. Of each, the motion of the event-driven solver is compared
-with that of ``stepped_systems.py``, which shares nothing with jfric, and with its own motion where
-nothing may change: by the other kernels and the Runge-Kutta flow, begun anew in the middle, in a
-batch instead of alone, with a mirrored degree of freedom, in another order, in other units.
+Systems come from ``random_systems.py``. The motion of each system by the event-driven solver is
+compared with that of ``stepped_systems.py``, which shares no code with jfric, and with its own
+motion after changes that must have no effect: by the other kernels and the Runge-Kutta flow,
+restarted in the middle, in a batch instead of alone, with a mirrored degree of freedom, in another
+order, in other units.
 
 Motions with status ``ok`` that differ are wrong, unless a flag says that a decision lay on an edge;
-so is an end with ``ok`` beside another status. Two statuses that both say what is wrong are none.
-Answers are kept in ``--out``: a run that was ended goes on. The exit status is 0 if none is wrong.
+so is one end with ``ok`` and one with another status. Two different error statuses are no mistake.
+Answers are stored in ``--out``, so that an interrupted run can be continued. The exit status is 0
+if none is wrong.
 """
 
 from __future__ import annotations
@@ -34,23 +36,23 @@ from random_systems import Quantity, Table
 
 #: Kinds of systems of masses along lines.
 KINDS = (*random_systems.PARTS, "impacts", "limits", "shared", "far", "rows")
-#: Units of mass, length and time of the same system once more.
+#: Units of mass, length and time in which a system is computed again.
 UNITS = (1e-3, 1e-2, 60.0)
 WAYS = (
     "stepped", "general", "lowered", "runge-kutta", "restarted", "batched", "mirrored", "reordered",
     "units",
 )  # fmt: skip
-#: Flags of motions that a small change may change; with the others they are unique.
+#: Flags of motions that a small change may change; motions with other flags are unique.
 EDGES = ("GRAZING", "TIE", "SIMULTANEOUS", "ONE_SIDED")
-#: Differences that are none: of the largest number, by rounding and by the Runge-Kutta flow.
+#: Differences that do not count, relative to the largest number: rounding, and Runge-Kutta flow.
 ROUNDING, TOLERANCE = 1e-6, 1e-4
 
 
-# Systems that move alike.
+# Systems with the same motion.
 
 
 def mirrored(table: Table, dof: str = "a") -> Table:
-    """The same system with a degree of freedom that points the other way."""
+    """A copy of the system with a degree of freedom that points the other way."""
     table = copy.deepcopy(table)
 
     def negative(x: Any) -> Any:
@@ -100,7 +102,7 @@ def mirrored(table: Table, dof: str = "a") -> Table:
 
 
 def reordered(table: Table) -> Table:
-    """The same system with its degrees of freedom and elements in the opposite order."""
+    """A copy of the system with its degrees of freedom and elements in the opposite order."""
     keep = ("time", "parameters", "gravity")
     turned = {
         k: dict(reversed(x.items())) if isinstance(x, dict) and k not in keep else x
@@ -110,7 +112,7 @@ def reordered(table: Table) -> Table:
 
 
 class Way(NamedTuple):
-    """Texts to answer, the question, and how the answers are turned back."""
+    """Texts to answer, the question, and the function that turns answers back."""
 
     texts: list[str]
     question: str
@@ -119,7 +121,7 @@ class Way(NamedTuple):
 
 
 def way(name: str, tables: list[Table]) -> Way:
-    """What is asked for one way of moving the systems."""
+    """Texts and question for one way of computing the systems."""
     texts = [random_systems.text(t) for t in tables]
     # Massless degrees of freedom are not reported.
     dofs = [x for x in tables[0]["dofs"] if x not in tables[0].get("massless", ())]
@@ -142,7 +144,7 @@ def way(name: str, tables: list[Table]) -> Way:
 
 
 def back(answer: Answer, scale: Any) -> Answer:
-    """An answer in the coordinates of the system as it was drawn."""
+    """An answer in the coordinates of the original system."""
     order, signs, length, velocity = scale
     if "q" not in answer or answer["q"].shape[-1] != len(order):
         return answer
@@ -151,7 +153,7 @@ def back(answer: Answer, scale: Any) -> Answer:
     return answer | turned
 
 
-# Judging.
+# Judgement.
 
 
 def flagged(answer: Answer) -> bool:
@@ -169,7 +171,7 @@ def apart(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def judge(base: tuple[str, Answer], other: tuple[str, Answer], tolerance: float) -> str:
-    """Nothing, or how two answers differ; the first word is ``WRONG`` if no flag says so."""
+    """An empty text, or how two answers differ; the first word is ``WRONG`` if no flag says so."""
     (outcome, a), (second, b) = base, other
     words = [x.split(":")[0] for x in (outcome, second)]
     if "traceback" in words or "crash" in words:
@@ -192,7 +194,7 @@ def judge(base: tuple[str, Answer], other: tuple[str, Answer], tolerance: float)
 
 
 def stepped(text: str, answer: Answer, steps: int) -> str:
-    """How the motion differs from that in small steps; more steps where they are too coarse."""
+    """Difference of the motion from that in small steps; more steps if these are too coarse."""
     import stepped_systems  # which needs numba
 
     try:
@@ -216,7 +218,7 @@ def stepped(text: str, answer: Answer, steps: int) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Ask, judge, print and keep."""
+    """Ask, judge, print and store."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""What the experiments on measured data share: where the data are, and errors."""
+"""Common parts of the experiments on measured data: the place of the data, and errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DATA = Path("../shared/data")
 
 
 def arguments(description: str | None, name: str) -> tuple[Path, Path]:
-    """Path of the data and folder for figures; ends the program plainly where there is no data."""
+    """Path of the data and folder for figures; ends the program if the data are missing."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -31,5 +31,5 @@ def arguments(description: str | None, name: str) -> tuple[Path, Path]:
 
 
 def rms(values: np.ndarray) -> float:
-    """Root of the mean square."""
+    """Root mean square."""
     return float(np.sqrt(np.mean(np.square(values))))

@@ -1,7 +1,7 @@
-"""How many events do event detectors miss that look at signs at the ends of steps?
+"""Events missed by detectors that use only the signs at the ends of steps.
 
-1,000 random cases on the span 0 <= t <= 1 of an oscillator ``u" = -u``, which integrators cross in
-one to a few steps of their own choice. The guards are polynomials in t, positive at the start
+There are 1,000 random cases on the span 0 <= t <= 1 of an oscillator ``u" = -u``, which integrators
+cross in one to a few steps of their choice. The guards are polynomials in t, positive at the start
 (or zero there, with known multiplicity, and positive after); the event is the earliest zero at
 which any guard becomes negative:
 
@@ -11,8 +11,8 @@ which any guard becomes negative:
 - known: a zero of order 1 to 3 at the start (a contact that has just begun to slide or opened),
   then a pair.
 
-A case counts as right if the time found is within 2e-6 of the exact one; "missed": nothing or a
-later zero was reported, "false": an earlier time was.
+A case counts as right if the time found is within 2e-6 of the exact one; "missed": no zero or a
+later one was reported, "false": an earlier time was reported.
 
     python experiments/missed_events.py [--json] [--cases 1000] [--seed 0]
 """
@@ -159,10 +159,10 @@ def jfric_earliest(coefficients: np.ndarray, lead: np.ndarray) -> np.ndarray:
     """First zero of any guard by jfric's certified isolation.
 
     ``coefficients`` (cases, guards, k): powers of t on the step [0, 1]; ``lead`` (cases, guards):
-    multiplicity of the known zero at the start. Returns (cases,), inf where there is none.
+    multiplicity of the known zero at the start. Returns (cases,), inf if there is none.
 
-    As in the solver's loop, an undecided step is shortened as the certificate says and tried again,
-    and the next one may be twice as long; a step is not shortened below 1e-7.
+    As in the solver's loop, an undecided step is shortened by the certificate and tried again, and
+    the next one may be twice as long; a step is not shortened below 1e-7.
     """
     import jax
     import jax.numpy as jnp
@@ -192,7 +192,8 @@ def jfric_earliest(coefficients: np.ndarray, lead: np.ndarray) -> np.ndarray:
         known = np.where(start[:, None] == 0.0, lead, 0)
         step = certify(jnp.asarray(local), jnp.asarray(known))
         decided = np.asarray(step.decided)
-        # Too short to be divided further: a guard in doubt that is negative at the end fires there.
+        # Too short to be divided further: an undecided guard that is negative at the end fires
+        # there.
         crossed = np.any(np.asarray(step.undecided) & (local.sum(-1) < 0.0), axis=1)
         root = np.where(decided, step.root, np.where(crossed, 1.0, 2.0))
         accepted = decided | (length <= SMALLEST_FRACTION)
@@ -209,7 +210,7 @@ def judge(cases: list[Case], found: np.ndarray) -> dict[str, dict[str, int]]:
     """Counts of cases, missed and false events for each family and in total."""
     exact = np.array([c.first for c in cases])
     family = np.array([c.family for c in cases])
-    # Not-a-number compares as neither: count it as missed.
+    # NaN compares as neither: it counts as missed.
     found = np.where(np.isnan(found), np.inf, found)
     counts = {}
     for name in (*FAMILIES, "all"):

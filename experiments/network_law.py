@@ -1,13 +1,13 @@
-"""A small network as a friction law, trained through the simulation, beside a friction curve.
+"""A small network as a friction law, trained through the simulation, compared with a curve.
 
     python experiments/network_law.py [--samples 500] [--steps 200] [--json]
 
 The axis of `identify_curve.py` without ripple and side load: friction dips in one direction alone.
-The law is two networks of `equinox`, one for each direction, of the logarithm of the speed; what
-they give is positive, and the limit in stick is their value at rest, so that the axis sticks
-exactly. Networks and mass are trained with `optax` on the force of the position loop, by its exact
-derivatives, forward through all samples. Printed are the errors on a record that was not trained
-on, beside those of `jfric.fit_curve` and of the true law, and how long the axis sticks.
+The law is two networks of `equinox`, one for each direction, of the logarithm of the speed; their
+values are positive, and the limit in stick is their value at rest, so that the axis sticks exactly.
+Networks and mass are trained with `optax` on the force of the position loop, by its exact
+derivatives, forward through all samples. The script prints the errors on a record that was not used
+in training, compared with those of `jfric.fit_curve` and of the true law, and the time in stick.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from jax.flatten_util import ravel_pytree
 import jfric
 from jfric.fits.recipe import prepare
 
-#: Speed [m/s] of which the logarithm is taken, and neurons.
+#: Speed [m/s] by which speeds are divided before the logarithm, and number of neurons.
 SLOW, WIDTH = 0.01, 6
 
 

@@ -1,10 +1,10 @@
 """Random systems as TOML text: structures by the dozen, numbers for each by the hundred.
 
-A structure (what elements there are, and where) follows from the seed and its number, the numbers
-of a system from those and the number of the system; systems of one structure can run as one batch.
-Of a share of the systems all numbers are such as people type, small whole ones and halves: several
-things then happen at once, and limits are met exactly. Quantities know what they measure: the same
-system in other units is ``text(table, units=...)``.
+A structure (the elements and their places) follows from the seed and its number, the numbers of a
+system follow from these and the number of the system; systems of one structure can run as one
+batch. A share of the systems has only numbers that people type, small whole ones and halves:
+several events then happen at once, and limits are met exactly. Quantities have dimensions:
+``text(table, units=...)`` gives the same system in other units.
 
     python experiments/random_systems.py --seed 3 --kinds joints,planes --count 2
 """
@@ -33,13 +33,13 @@ DIMENSIONS = {
 
 
 class Quantity(NamedTuple):
-    """A number of SI units, and the name of what it measures."""
+    """A number in SI units, and the name of its dimension."""
 
     value: float
     measures: str
 
     def of(self, factor: float) -> Quantity:
-        """That many times as much."""
+        """The quantity multiplied by ``factor``."""
         return Quantity(factor * self.value, self.measures)
 
 
@@ -47,7 +47,7 @@ Table = dict[str, Any]
 
 
 class Draw:
-    """Choices of a structure, the same for all of its systems, and numbers of one of them."""
+    """Choices of a structure, common to all its systems, and the numbers of one system."""
 
     def __init__(self, seed: int, structure: int, system: int, typed: float = TYPED):
         self.shape = np.random.default_rng([seed, structure])
@@ -55,24 +55,24 @@ class Draw:
         self.typed = bool(self.rng.random() < typed)
 
     def one(self, *choices: Any) -> Any:
-        """One of the choices, for the structure."""
+        """One of the choices, drawn for the structure."""
         return choices[self.shape.integers(len(choices))]
 
     def chance(self, probability: float) -> bool:
-        """Whether the structure has something."""
+        """Whether the structure has a property of this probability."""
         return bool(self.shape.random() < probability)
 
     def some(self, choices: Any, count: int) -> list:
-        """So many different ones of the choices, for the structure."""
+        """``count`` different ones of the choices, drawn for the structure."""
         chosen = self.shape.choice(len(choices), size=min(count, len(choices)), replace=False)
         return [choices[i] for i in sorted(chosen)]
 
     def value(self, *choices: float) -> float:
-        """One of the numbers, for the system."""
+        """One of the numbers, drawn for the system."""
         return float(self.rng.choice(choices))
 
     def number(self, low: float, high: float, measures: str = "pure") -> Quantity:
-        """A number between two; a typed one is a multiple of the coarsest step that fits."""
+        """A number between two limits; a typed one is a multiple of the coarsest step that fits."""
         if not self.typed:
             return Quantity(float(self.rng.uniform(low, high)), measures)
         step = next(s for s in (1.0, 0.5, 0.25, 0.1, 0.05, 0.01, 1e-3, 1e-4) if high - low >= 2 * s)
@@ -80,12 +80,12 @@ class Draw:
         return Quantity(round(step * int(self.rng.integers(first, last + 1)), 9), measures)
 
     def signed(self, low: float, high: float, measures: str = "pure") -> Quantity:
-        """A number of either sign; a typed one is zero at times."""
+        """A number of either sign; a typed one is sometimes zero."""
         sign = self.value(-1, 0, 1, 1) if self.typed else self.value(-1, 1)
         return self.number(low, high, measures).of(sign)
 
     def direction(self, dofs: list[str], base: bool = False) -> Table:
-        """Along one of the degrees of freedom, or a combination of two."""
+        """A direction along one of the degrees of freedom, or a combination of two."""
         own = self.some(dofs, self.one(1, 1, 2))
         found = {name: self.number(0.5, 1.5).of(self.value(1, 1, -1)) for name in own}
         return found | ({"floor": Quantity(-1.0, "pure")} if base else {})
@@ -93,7 +93,7 @@ class Draw:
     def function(
         self, size: float, measures: str, kinds: str = "constant harmonic steps linear sum"
     ):
-        """A function of time of about that size."""
+        """A function of time of about this size."""
         kind = self.one(*kinds.split())
         level = self.signed(0.25 * size, size, measures)
         if kind == "constant":
@@ -110,7 +110,7 @@ class Draw:
         return {"linear": {"times": times, "values": levels}}
 
     def positive_function(self, size: float, measures: str) -> Any:
-        """A function of time that stays positive, of a normal force."""
+        """A function of time that stays positive, for a normal force."""
         kind = self.one("constant", "constant", "harmonic", "steps", "linear")
         level = self.number(0.5 * size, size, measures)
         if kind == "constant":
@@ -125,7 +125,7 @@ class Draw:
         return {"linear": {"times": times, "values": [level, other]}}
 
     def wave(self, size: float, measures: str) -> Table:
-        """A harmonic."""
+        """A harmonic function of time."""
         phase = self.value(0.0, 0.5 * math.pi, math.pi) if self.typed else self.rng.uniform(0, 6)
         return {
             "amplitude": self.number(0.5 * size, size, measures),
@@ -134,7 +134,7 @@ class Draw:
         }
 
     def law(self, kinds: str = "mu mu static static directional", low: float = 0.25) -> Table:
-        """Coulomb's law, two coefficients, or one for each direction."""
+        """A friction law: Coulomb's, one with two coefficients, or one for each direction."""
         kind = self.one(*kinds.split())
         mu = self.number(low, 0.75)
         if kind == "mu":
@@ -147,11 +147,11 @@ class Draw:
         return own | ({"law": "velocity-weakening"} if kind == "weakening" else {})
 
 
-# Systems of masses, springs and loads along lines, and what may be added to them.
+# Systems of masses, springs and loads along lines, and their possible additions.
 
 
 def add(table: Table, section: str, element: Table, name: str | None = None) -> str:
-    """Add an element to a section; its name."""
+    """Add an element to a section; returns its name."""
     group = table.setdefault(section, {})
     name = name or f"{section[0]}{len(group)}"
     group[name] = element
@@ -159,7 +159,7 @@ def add(table: Table, section: str, element: Table, name: str | None = None) -> 
 
 
 def masses(d: Draw, most: int = 3, least: int = 1, springs: float = 0.7) -> Table:
-    """Up to three masses with springs, dampers, loads and a start."""
+    """Add up to three masses with springs, dampers, loads and a start."""
     dofs = list("abc"[: d.one(*range(least, most + 1))])
     table: Table = {"dofs": dofs, "time": {"end": Quantity(END, "time")}, "mass": {}}
     for x in dofs:
@@ -180,7 +180,7 @@ def masses(d: Draw, most: int = 3, least: int = 1, springs: float = 0.7) -> Tabl
 
 
 def base(d: Draw, table: Table) -> None:
-    """A support that moves, a spring to it, and perhaps more."""
+    """Add a moving support, a spring to it, and possibly more."""
     if "base" in table:
         return
     kind = d.one("harmonic", "linear")
@@ -192,24 +192,24 @@ def base(d: Draw, table: Table) -> None:
 
 
 def friction(d: Draw, direction: Table, **law: Any) -> Table:
-    """Friction of a given normal force."""
+    """Friction element with a given normal force."""
     return {"direction": direction, **(law or d.law()), "N": d.positive_function(3.0, "force")}
 
 
 def frictions(d: Draw, table: Table) -> None:
-    """One or two frictions that hold by static limits or without."""
+    """Add one or two friction elements, with or without static limits."""
     for _ in range(d.one(1, 1, 2)):
         add(table, "friction", friction(d, d.direction(table["dofs"])))
 
 
 def belt(d: Draw, table: Table) -> None:
-    """Friction on a belt, at times one that accelerates."""
+    """Add friction on a belt, which sometimes accelerates."""
     own = friction(d, d.direction(table["dofs"]))
     add(table, "friction", own | {"belt": d.function(0.5, "velocity")})
 
 
 def supports(d: Draw, table: Table) -> None:
-    """Stops, springs with clearance, springs with a diagram."""
+    """Add stops, springs with clearance, and springs with a diagram."""
     dofs = table["dofs"]
     for kind in d.some(("stop", "gap_spring", "diagram_spring"), d.one(1, 2)):
         own: Table = {"direction": d.direction(dofs, base="base" in table and d.chance(0.4))}
@@ -229,7 +229,7 @@ def supports(d: Draw, table: Table) -> None:
 
 
 def contacts(d: Draw, table: Table) -> None:
-    """Unilateral contacts with restitution, with friction or without."""
+    """Add unilateral contacts with restitution, with or without friction."""
     dofs = table["dofs"]
     for _ in range(d.one(1, 1, 2)):
         own: Table = {"normal": d.direction(dofs, base="base" in table and d.chance(0.3))}
@@ -242,7 +242,7 @@ def contacts(d: Draw, table: Table) -> None:
 
 
 def memory(d: Draw, table: Table) -> None:
-    """Springs in series with sliders, bristles, hysteresis."""
+    """Add springs in series with sliders, bristles, and hysteresis."""
     kind = d.one("jenkins", "maxwell_slip", "iwan", "masing_spring", "dahl", "bouc_wen", "lugre")
     own: Table = {"direction": d.direction(table["dofs"], base="base" in table and d.chance(0.5))}
     k, R = d.number(5, 20, "stiffness"), d.number(0.5, 1.5, "force")
@@ -269,7 +269,7 @@ def memory(d: Draw, table: Table) -> None:
 
 
 def carried(d: Draw, table: Table) -> None:
-    """Friction that grows with the force of a spring, a stop or a load."""
+    """Add friction that grows with the force of a spring, a stop or a load."""
     dofs = table["dofs"]
     kind = d.one("spring", "stop", "load")
     if kind == "load":
@@ -285,7 +285,7 @@ def carried(d: Draw, table: Table) -> None:
 
 
 def plane(d: Draw, table: Table) -> None:
-    """Friction in the plane of the first two degrees of freedom, at times beside a wall."""
+    """Add friction in the plane of the first two degrees of freedom, sometimes next to a wall."""
     if len(table["dofs"]) < 2:
         return
     own: Table = {"plane": table["dofs"][:2]} | d.law("mu mu static")
@@ -300,7 +300,7 @@ def plane(d: Draw, table: Table) -> None:
 
 
 def floor(d: Draw, table: Table) -> None:
-    """Contact with friction in a plane."""
+    """Add contact with friction in a plane."""
     if len(table["dofs"]) < 3:
         return
     own: Table = {"normal": "c", "plane": ["a", "b"]} | d.law("mu mu static")
@@ -309,7 +309,7 @@ def floor(d: Draw, table: Table) -> None:
 
 
 def joint(d: Draw, table: Table) -> None:
-    """Two masses tied to each other, with friction on the reaction or without."""
+    """Tie two masses to each other, with or without friction from the reaction."""
     if len(table["dofs"]) < 2:
         return
     ratio = d.number(0.5, 2.0)
@@ -322,8 +322,9 @@ def joint(d: Draw, table: Table) -> None:
 
 
 def _no_wedge(table: Table) -> None:
-    """No friction on a joint's reaction beside friction in a plane: this may press the joint, which
-    then holds, where another program finds the motion that obeys the laws as well."""
+    """Remove friction from a joint's reaction if there is friction in a plane. Such friction may
+    press the joint, which then holds, while another program finds the other motion that satisfies
+    the laws."""
     if any("plane" in own for own in table.get("friction", {}).values()):
         for own in table.get("joint", {}).values():
             for key in ("mu", "sliding"):
@@ -331,7 +332,7 @@ def _no_wedge(table: Table) -> None:
 
 
 def massless(d: Draw, table: Table) -> None:
-    """A node without mass between springs, rubbing."""
+    """Add a node without mass between springs, with friction."""
     table["dofs"] = [*table["dofs"], "n"]
     table["massless"] = ["n"]
     near, own = d.number(5, 20, "stiffness"), d.number(2, 10, "stiffness")
@@ -340,12 +341,12 @@ def massless(d: Draw, table: Table) -> None:
     add(table, "friction", {"dof": "n", "limit": d.number(0.25, 1.0, "force")})
     if d.chance(0.5):
         away = table["initial"]["a"]["q"] = d.signed(0.1, 0.3, "length")
-        # Where the springs pull it with nothing.
+        # The place at which the springs exert no force on the node.
         table["initial"]["n"] = {"q": away.of(near.value / (near.value + own.value))}
 
 
 def state(d: Draw, table: Table) -> None:
-    """A pressure that the motion drives, or the heat of a friction."""
+    """Add a pressure driven by the motion, or the heat of a friction."""
     own: Table = {"z0": 0.0}
     parameters = table.setdefault("parameters", {})
     rubs = [x for x, f in table.get("friction", {}).items() if "plane" not in f]
@@ -353,13 +354,13 @@ def state(d: Draw, table: Table) -> None:
         own |= {"rate": f"-lambda_t.friction.{rubs[0]}*slip.friction.{rubs[0]}"}
     else:
         parameters |= {"T": d.number(0.5, 2, "time"), "g": d.number(0.5, 2, "stiffness")}
-        # A force itself, driven by the velocity.
+        # The state is itself a force, driven by the velocity.
         own |= {"rate": "$g*v.a - z.p/$T", "force": "-z.p", "dof": "a"}
     table["state"] = {"p": own}
 
 
 def nonlinear(d: Draw, table: Table) -> None:
-    """A stiffening spring, drag, or both: the Runge-Kutta flow."""
+    """Add a stiffening spring, drag, or both, which need the Runge-Kutta flow."""
     zero = Quantity(0.0, "stiffness")
     cubic = [d.number(1, 3, "stiffness"), zero, d.number(1, 10, "cubic")]
     for kind in d.some(("polynomial_spring", "drag"), d.one(1, 2)):
@@ -368,7 +369,7 @@ def nonlinear(d: Draw, table: Table) -> None:
 
 
 def curve(d: Draw, table: Table) -> None:
-    """Friction that falls with the velocity."""
+    """Add friction that falls with the velocity."""
     own = friction(d, d.direction(table["dofs"]), **d.law("stribeck weakening"))
     add(
         table, "friction", own | ({"belt": d.number(0.1, 0.5, "velocity")} if d.chance(0.5) else {})
@@ -376,7 +377,7 @@ def curve(d: Draw, table: Table) -> None:
 
 
 def event(d: Draw, table: Table) -> None:
-    """Events that are logged, change the motion, a little at times, or end it."""
+    """Add events that are logged, change the motion (sometimes slightly), or end it."""
     p = table.setdefault("parameters", {})
     p["level"] = d.number(-0.2, 0.4, "length")
     kind = d.one("jump", "kick", "record", "stop", "jump")
@@ -396,13 +397,13 @@ def event(d: Draw, table: Table) -> None:
 
 
 def impact(d: Draw) -> Table:
-    """Something with a memory or with a sign, on what falls and bounces."""
+    """A falling and bouncing mass that has an element with a memory or with a sign."""
     table = masses(d, springs=0.4)
     add(table, "load", {"dof": "a", "F": d.number(1.0, 4.0, "force").of(-1)}, "weight")
     own: Table = {"normal": {"a": d.number(0.5, 1.5)}, "e": d.value(0.5, 0.7, 0.9)}
     own |= {"gap": d.number(0.0, 0.4, "length")}
     if d.chance(0.4) and len(table["dofs"]) > 1:
-        # One that does not lean on the normal, where a contact may hold itself.
+        # The tangent does not lean on the normal, where a contact may hold itself.
         own |= {"tangent": d.direction(table["dofs"][1:])} | d.law("mu mu static")
     add(table, "contact", own)
     signs = ("memory", "memory", "carried", "supports", "bases", "belts", "joints", "curves")
@@ -412,7 +413,7 @@ def impact(d: Draw) -> Table:
 
 
 def limit(d: Draw) -> Table:
-    """Static limits reached exactly, by a load or a normal force with a break, alone or shared."""
+    """Static limits reached exactly by a load or a kinked normal force, alone or shared."""
     table = masses(d, most=2, springs=0.2)
     table.pop("load", None)
     table["initial"] = {x: {"q": Quantity(0.0, "length")} for x in table["dofs"]}
@@ -430,7 +431,7 @@ def limit(d: Draw) -> Table:
         own = {"dof": "a", "mu_s": mu, "mu_d": mu * d.value(0.5, 1.0)}
         add(table, "friction", own | {"N": normal if drops else Quantity(N, "force")})
         held += mu * N
-    # Exactly at the limit, or just beside it.
+    # Exactly at the limit, or close to it.
     top = Quantity(held * d.value(1.0, 1.0, 1.0, 1.0 + 1e-6, 1.0 - 1e-6, 1.1, 0.9), "force")
     after = d.value(0.0, 0.5, 1.0)
     kind = d.one("linear", "linear", "steps", "harmonic", "constant")
@@ -503,7 +504,7 @@ def row(d: Draw) -> Table:
 
 
 def disc(d: Draw) -> Table:
-    """A disc that slips and spins on a floor, or on a belt."""
+    """A disc that slips and spins on a floor or a belt."""
     dofs = {"x": "translation", "y": "translation", "phi": "rotation"}
     table: Table = {"dofs": dofs, "time": {"end": Quantity(1.0, "time")}, "mass": {}}
     radius, m = d.number(0.1, 0.5, "length"), d.number(0.5, 2.0, "mass")
@@ -555,7 +556,7 @@ def polygon(d: Draw) -> Table:
 
 
 def mechanism(d: Draw) -> Table:
-    """A pendulum of one or two rods, or a slider-crank, with friction in a pin or without."""
+    """A pendulum of one or two rods, or a slider-crank, with or without friction in a pin."""
     table: Table = {"time": {"end": Quantity(1.0, "time")}}
     table["gravity"] = {"g": Quantity(10.0, "acceleration")}
     kind = d.one("pendulum", "double", "crank")
@@ -584,7 +585,7 @@ def mechanism(d: Draw) -> Table:
 
 
 def still(d: Draw) -> Table:
-    """Masses on springs with friction and contacts, asked for their equilibria."""
+    """Masses on springs with friction and contacts, for their equilibria."""
     table = masses(d, most=2, springs=1.0)
     for x in table["dofs"]:
         table["initial"][x] = {"q": Quantity(0.0, "length"), "v": Quantity(0.0, "velocity")}
@@ -602,7 +603,7 @@ def still(d: Draw) -> Table:
 
 
 def shaken(d: Draw) -> Table:
-    """Up to two masses under a harmonic load, with friction or stops, asked for their orbit."""
+    """Up to two masses under a harmonic load, with friction or stops, for a periodic orbit."""
     table = masses(d, most=2, springs=1.0)
     table.pop("load", None)
     for x in table["dofs"]:
@@ -616,7 +617,7 @@ def shaken(d: Draw) -> Table:
     return table
 
 
-#: What systems of masses have by kind, and what may come beside it.
+#: Functions that add the part of a kind to systems of masses, and allowed further parts.
 PARTS: dict[str, Callable[[Draw, Table], None]] = {
     "statics": frictions, "belts": belt, "bases": base, "supports": supports, "contacts": contacts,
     "memory": memory, "carried": carried, "planes": plane, "floors": floor, "joints": joint,
@@ -631,23 +632,23 @@ KINDS = (*PARTS, *OTHERS)
 
 
 def mixed(d: Draw, kind: str) -> Table:
-    """Masses with the part of a kind, and up to two other parts."""
+    """Masses with the part of a kind, and up to two further parts."""
     least = {"planes": 2, "joints": 2, "floors": 3}.get(kind, 1)
     table = masses(d, least=least)
     others = d.some([k for k in PARTS if k != kind], d.one(0, 1, 1, 2))
     chosen = {kind, *others}
-    # A node without mass cannot be eliminated beside functions of positions.
+    # A node without mass cannot be eliminated together with functions of positions.
     for name in ("events", "joints"):
         if chosen >= {name, "massless"}:
             chosen.remove("massless" if kind == name else name)
-    # In the order of the list: what refers to frictions comes behind them, the node last.
+    # In the order of the list: parts that refer to frictions come after them, the node last.
     for name in [name for name in PARTS if name in chosen]:
         PARTS[name](d, table)
     return table
 
 
 def system(seed: int, structure: int, number: int, kind: str, typed: float = TYPED) -> Table:
-    """The table of a system: the same for the same numbers."""
+    """The table of a system, reproducible from these numbers."""
     d = Draw(seed, structure, number, typed)
     return OTHERS[kind](d) if kind in OTHERS else mixed(d, kind)
 
@@ -656,14 +657,14 @@ def system(seed: int, structure: int, number: int, kind: str, typed: float = TYP
 
 
 def text(table: Mapping[str, Any], units: tuple[float, float, float] = (1.0, 1.0, 1.0)) -> str:
-    """A table as TOML; its numbers measured in ``units`` of mass, length and time."""
+    """A table as TOML, with its numbers in ``units`` of mass, length and time."""
     lines = []
     for key, value in table.items():
         if not isinstance(value, Mapping) or key in ("dofs", "parameters", "time", "gravity"):
             lines.append(f"{key} = {written(value, units)}")
     for key, value in table.items():
         if isinstance(value, Mapping) and key not in ("dofs", "parameters", "time", "gravity"):
-            # Elements have names, also where there is one alone.
+            # Elements have names, even if there is only one.
             elements = {key: value} if key == "ground" else value
             for name, element in elements.items():
                 lines.append(f"\n[{key}]" if key == "ground" else f"\n[{key}.{name}]")
@@ -672,7 +673,7 @@ def text(table: Mapping[str, Any], units: tuple[float, float, float] = (1.0, 1.0
 
 
 def written(value: Any, units: tuple[float, float, float]) -> str:
-    """A value of TOML."""
+    """A value as TOML."""
     if isinstance(value, Quantity):
         powers = DIMENSIONS[value.measures]
         factor = math.prod(u**p for u, p in zip(units, powers, strict=True))

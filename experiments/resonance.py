@@ -1,17 +1,18 @@
 """Two masses through resonance, with a gap to an elastic stop and with a friction damper.
 
-The frequency response of each, stable and unstable parts, and what independent computations say:
+The script computes the frequency response of each, stable and unstable parts, and compares it with
+independent computations:
 
-1. every tenth orbit as the start of 1,000 periods of the event-driven motion: a stable one is still
-   there, and from beside it, or from beside an unstable one, the motion approaches it or leaves it
-   at the rate of its largest multiplier;
+1. every tenth orbit as the start of 1,000 periods of the event-driven motion: the motion stays on a
+   stable orbit, and from a point close to a stable or unstable one it approaches or leaves the
+   orbit at the rate of its largest multiplier;
 2. folds: two orbits on one side, whose distance grows like the root of the distance from the fold,
-   and none on the other; changes of the sequence of events: an orbit with the one sequence on one
-   side and with the other on the other;
+   and none on the other side; changes of the sequence of events: orbits with the two sequences on
+   the two sides;
 3. harmonic balance with 7, 21 and 63 harmonics at every tenth orbit outside the folds, and the
    folds of its own curve: its distance from the orbits falls;
-4. pyHarm (PyPI: pyharm-os), another harmonic balance, with its time, where ``--pyharm`` names a
-   Python that has it.
+4. pyHarm (PyPI: pyharm-os), another harmonic balance, with its time, if ``--pyharm`` names a Python
+   that has it.
 
     python experiments/resonance.py [--periods 1000] [--pyharm /path/to/python]
         [--pyharm-limit 900] [--json]
@@ -34,10 +35,10 @@ import jfric
 from jfric.numerics.compilation import compile_quickly
 from jfric.periodic.multipliers import NEUTRAL
 
-#: Beside an orbit means this far away; motions are followed within these distances from it, all in
-#: sizes of the motion.
+#: Distance of a start close to an orbit, and distances from it within which motions are followed,
+#: all in sizes of the motion.
 BESIDE, NEAR, FAR = 1e-7, 1e-10, 1e-6
-#: Distance behind folds and changes of events, in rad/s.
+#: Distance beyond folds and changes of events, in rad/s.
 BEHIND = 1e-6
 
 
@@ -60,9 +61,9 @@ def transients(problem, omegas, begins, states, periods: int):
 
 
 def rate(deviations: np.ndarray) -> float:
-    """Largest growth in a period of deviations (periods, 2n) between rounding and what is not
-    linear any more, by the linear map that fits best from each to the next; not a number where
-    these are few."""
+    """Largest growth in a period of deviations (periods, 2n) between rounding and the end of
+    linearity, by the linear map that fits best from each deviation to the next; NaN for few
+    deviations."""
     distance = np.linalg.norm(deviations, axis=1)
     inside = np.flatnonzero((distance > NEAR) & (distance < FAR))
     if not len(inside):
@@ -78,11 +79,12 @@ def rate(deviations: np.ndarray) -> float:
 
 
 def checked_by_transients(problem, curve, size, periods: int) -> dict:
-    """Every tenth orbit, 1,000 periods later; and from beside it."""
+    """Motions 1,000 periods after every tenth orbit, and after starts close to it."""
     rows = np.arange(0, len(curve), 10)
     omegas, begins, states = (x[rows] for x in (curve.parameter, curve.begins, curve.state))
     largest = np.abs(curve.multipliers[rows]).max(axis=1)
-    # Where a contact sticks all the time any place in an interval is an orbit: it stays there.
+    # If a contact sticks all the time, every place in an interval is an orbit: the motion stays
+    # there.
     held = np.abs(largest - 1.0) <= NEUTRAL
     stable = curve.stable[rows]
     unstable = ~stable
@@ -90,14 +92,14 @@ def checked_by_transients(problem, curve, size, periods: int) -> dict:
     from_it, status = transients(problem, omegas, begins, states, periods)
     away = np.abs((from_it - states[:, None]) / size).max(axis=2)
     aside = BESIDE * size * np.random.default_rng(1).normal(size=states.shape)
-    # Not along what sticks: there a start beside the orbit is beside it for ever.
+    # Not along sticking directions: there a start close to the orbit stays close to it for ever.
     aside = np.where(np.abs(states) < 1e-12, 0.0, aside)
     from_beside, also = transients(problem, omegas, begins, states + aside, periods)
     gone = np.abs((from_beside - states[:, None]) / size).max(axis=(1, 2))
     seconds = time.perf_counter() - start
     rates = np.array([rate(d) for d in (from_beside - states[:, None]) / size])
     off = np.abs(rates / largest - 1.0)
-    # Next to a change of events a motion beside the orbit has the other events.
+    # Near a change of events a motion close to the orbit has the other events.
     changes = [p.parameter for p in curve.special if p.kind == "event change"]
     apart = np.min(np.abs(omegas[:, None] - np.array(changes)), axis=1, initial=np.inf)
     known = np.isfinite(off) & (apart > BEHIND)
@@ -118,7 +120,7 @@ def checked_by_transients(problem, curve, size, periods: int) -> dict:
 
 
 def orbits_at(problem, omega: float, begins: float, starts: np.ndarray):
-    """Orbits from several guesses."""
+    """Orbits from several guesses at one frequency."""
     there = begun(problem, omega, begins, starts[0])
     return jfric.periodic_orbit(there, start=jnp.asarray(starts))
 
@@ -129,7 +131,7 @@ def at_folds(problem, curve, size) -> list[dict]:
     for point in curve.special:
         if point.kind != "fold":
             continue
-        # The row before the fold and the one behind it lie on its two branches.
+        # The rows before and after the fold lie on its two branches.
         first, last = curve.state[point.row], curve.state[point.row + 1]
         side = np.sign(curve.parameter[point.row] - point.parameter)
         across = (last - first) / np.linalg.norm((last - first) / size)
@@ -165,7 +167,7 @@ def words(events: tuple[str, ...] | None) -> str:
 
 
 def at_changes(problem, curve, size) -> list[dict]:
-    """The sequence of events on both sides of each change."""
+    """Sequences of events on both sides of each change."""
     from jfric.periodic.path_kernel import event_words
 
     found = []
@@ -220,7 +222,7 @@ def text(value) -> str:
 
 
 def show(name: str, parts: dict) -> None:
-    """The parts as tables."""
+    """Print the parts as tables."""
     for title, part in parts.items():
         if isinstance(part, dict):
             print_table(f"{name}: {title}", ["", ""], [[k, text(v)] for k, v in part.items()])

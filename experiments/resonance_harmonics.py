@@ -1,4 +1,4 @@
-"""Harmonic balance beside the exact orbits of ``resonance.py``: jfric's and pyHarm's."""
+"""Harmonic balance of jfric and pyHarm, compared with the exact orbits of ``resonance.py``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resonance_systems import FREQUENCY, SYSTEMS, begun
 import jfric
 
 HARMONICS = (7, 21, 63)
-#: Harmonics for pyHarm, and stiffnesses of its sticking contact.
+#: Numbers of harmonics for pyHarm, and stiffnesses of its sticking contact.
 PYHARM = {"gap to an elastic stop": (7, 21), "friction damper": (7, 21)}
 STIFFNESSES = (5.0, 50.0, 500.0)
 PHASES = 2 * np.pi * np.arange(256) / 256
@@ -26,7 +26,7 @@ def between_folds(curve) -> tuple[float, float]:
 
 
 def by_harmonic_balance(problem, curve, limits, counts=HARMONICS) -> list[dict]:
-    """Distances of harmonic balance from the orbits, and of its folds, for ``counts`` of
+    """Distances of harmonic balance from the orbits, and of its folds, for these ``counts`` of
     harmonics."""
     low, high = between_folds(curve)
     stick = np.array([len(e) == 0 for e in curve.events])
@@ -78,8 +78,8 @@ def by_harmonic_balance(problem, curve, limits, counts=HARMONICS) -> list[dict]:
 
 
 def by_pyharm(python: str, curves: dict, limit: float = 900.0) -> dict[str, list[dict]]:
-    """pyHarm on both systems: times, and the first harmonics against orbits at its frequencies.
-    ``limit``: seconds after which a curve of it is left."""
+    """pyHarm on both systems: times, and first harmonics compared with orbits at its frequencies.
+    ``limit``: seconds after which one of its curves is stopped."""
     sys.path.insert(0, str(Path(__file__).parent / "benchmarks"))
     from harmonic_balance import distance, force, ground, in_pyharm
 
@@ -98,7 +98,7 @@ def by_pyharm(python: str, curves: dict, limit: float = 900.0) -> dict[str, list
             "step": 0.05,
         }
         for harmonics in PYHARM[name]:
-            # Its sticking contact is a spring of stiffness eps: a rigid one is the limit.
+            # Its sticking contact is a spring of stiffness eps: a rigid contact is the limit.
             for eps in (None,) if stop else STIFFNESSES:
                 element = (
                     ground("PenaltyUnilateralGap", 1, g=1.0, k=1.0)
@@ -136,8 +136,8 @@ def by_pyharm(python: str, curves: dict, limit: float = 900.0) -> dict[str, list
 
 
 def first_harmonics(problem, curve, omegas: np.ndarray) -> np.ndarray:
-    """Amplitudes (k, n) of exact orbits at ``omegas``, from the nearest of the curve, all in one
-    batch; not a number where there is none."""
+    """Amplitudes (k, n) of exact orbits at ``omegas``, from the nearest orbit of the curve, all in
+    one batch; NaN if there is none."""
     rows = np.argmin(np.abs(curve.parameter[:, None] - omegas), axis=0)
     orbits = jfric.periodic_orbit(
         problem,

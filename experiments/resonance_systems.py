@@ -42,7 +42,7 @@ SYSTEMS = {
 
 
 def begun(problem: jfric.Problem, omega, begins, state) -> jfric.Problem:
-    """The problem on an orbit."""
+    """The problem, started on an orbit."""
     n = len(problem.dofs)
     values = {FREQUENCY: omega, "time.start": begins}
     for i, dof in enumerate(problem.dofs):

@@ -1,9 +1,9 @@
 """code_aster SDND106, two masses with dry friction: phases, transition times and positions.
 
 The first mass sticks until the spring carries mu_S F_N, slips under mu_D F_N, and sticks again
-after the force on the second mass has been switched off. Published values and those of
-code_aster's own (penalised) computation beside those of jfric. The text says "0.34 s" where its
-values are those at 0.339965 s.
+after the force on the second mass has been switched off. The script compares published values and
+those of code_aster's own (penalised) computation with those of jfric. The source says "0.34 s", but
+its values are those at 0.339965 s.
 
     python experiments/sdnd106.py [--out results/figures]
 """
@@ -57,7 +57,7 @@ def _values(problem: jfric.Problem, solver) -> list[float]:
 
 
 def draw(problem: jfric.Problem, path) -> None:
-    """Positions, velocities and the friction force, with the phases of the first mass."""
+    """Draw positions, velocities and the friction force, with the phases of the first mass."""
     ts = jnp.linspace(0.0, 0.35, 1401)
     solution = jfric.simulate(problem, ts=ts)
     made, axes = figure(10.0, 7.5, 3, 1, sharex=True)

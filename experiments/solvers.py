@@ -1,10 +1,10 @@
-"""The solvers that experiments compare, by the name they print."""
+"""The solvers that experiments compare, by their printed names."""
 
 from __future__ import annotations
 
 import jfric
 
-#: One line for each; the smoothed solver at a width where its bias can be seen.
+#: One line for each solver; the smoothed solver has a width at which its bias is visible.
 SOLVERS = {
     "event-driven, exact flow": jfric.EventDriven(flow="exact"),
     "event-driven, Runge-Kutta flow": jfric.EventDriven(flow="runge-kutta"),

@@ -1,8 +1,9 @@
 """Janovsky (2015), section 2: the static contact problem with one contact point.
 
-20,000 random loads against the closed-form number of solutions; the number of solutions over
-10^6 points of (f_nu, f_tau, mu); its picture over (f_tau/f_nu, mu), with the wedge of three
-solutions above the critical coefficient 1.2; the paths over the load and over mu.
+The script compares 20,000 random loads with the closed-form number of solutions, and counts
+solutions over 10^6 points of (f_nu, f_tau, mu). It draws this number over (f_tau/f_nu, mu), with
+the wedge of three solutions above the critical coefficient 1.2, and the paths over the load and
+over mu.
 
     python experiments/static_lumped.py --out results/figures
 """
@@ -21,7 +22,7 @@ PATHS = ("load.normal.F", "load.tangential.F", "contact.mu")
 
 
 def lumped() -> jfric.Problem:
-    """K = [[1.2, -1], [-1, 1.2]]; the gap is -un."""
+    """The problem with K = [[1.2, -1], [-1, 1.2]]; the gap is -un."""
     return jfric.Problem(
         ["un", "ut"],
         {
@@ -48,7 +49,7 @@ def counts(f_nu, f_tau, mu):
 
 
 def predicted(f_nu, f_tau, mu):
-    """Three solutions inside the wedge, one outside."""
+    """Closed-form number of solutions: three inside the wedge, one outside."""
     inside = (mu > CRITICAL) & (f_nu > 0) & (-mu * f_nu < f_tau) & (f_tau < -CRITICAL * f_nu)
     return 1 + 2 * inside
 
@@ -83,7 +84,7 @@ def random_loads() -> None:
 
 
 def million() -> None:
-    # Shifted off the edges of the wedge, where two of the three solutions are the same.
+    # Shifted off the edges of the wedge, where two of the three solutions coincide.
     axes = (
         np.linspace(-2, 2, 100),
         np.linspace(-4, 4, 100) + 1e-3 * np.pi,

@@ -25,7 +25,7 @@ from jfric.structures.plane_strain import Block, two_blocks  # noqa: E402
 
 compile_quickly()
 
-#: No contact, stick and slip at once.
+#: Coefficient at which there are no contact, stick and slip at once.
 MU = 0.2
 
 
@@ -64,7 +64,7 @@ def patch_test() -> None:
 
 
 def pulled_block(mu: float = 0.35) -> None:
-    """A block that nothing but friction holds, pressed and pulled: where its equilibria end."""
+    """Pull a block that only friction holds down to the limit of its equilibria."""
     x, weight = np.linspace(0.0, 0.5, 8), 2e4
     upper = Block(
         x,

@@ -1,9 +1,9 @@
 """Motions of random systems in small steps, computed without jfric.
 
-A second program for the systems of ``random_systems.py``: it reads the same TOML text with a reader
-of its own, takes small steps of constant length (midpoint positions, explicit forces) and finds the
-impulses of all contacts of a step by projected Gauss-Seidel. Its error falls with the step; two
-lengths of step tell how large it is. Elements that it does not know are named in :class:`Unknown`.
+This is a second program for the systems of ``random_systems.py``: it reads the same TOML text with
+its own reader, takes small steps of constant length (midpoint positions, explicit forces) and finds
+the impulses of all contacts of a step by projected Gauss-Seidel. Its error falls with the step; two
+lengths of step give its size. Unknown elements are named in :class:`Unknown`.
 
     g_m <= 0:  0 <= w_n + e min(w_n-, 0)  _|_  p_n >= 0,     p_t in -mu p_n Sign(w_t)
 """
@@ -24,12 +24,12 @@ WIDTH = 14
     SPRING, LOAD, STOP, GAP, DIAGRAM, SLIDER, CUBIC, DRAG, DAHL, BOUC_WEN, LUGRE, STATE, NODE
 ) = range(13)  # fmt: skip
 FREE, NORMAL, JOINT = range(3)
-#: Sliding velocity [m/s] below which a friction sticks.
+#: Sliding velocity [m/s] below which a friction element sticks.
 STILL = 1e-12
 
 
 class Unknown(Exception):
-    """An element or a field that the stepping does not know."""
+    """Error for an element or a field that the stepping does not know."""
 
 
 # Reading.
@@ -56,7 +56,7 @@ def function(value: Any) -> np.ndarray:
 
 
 class System:
-    """The numbers of a system, and what moves it."""
+    """The numbers of a system, and its time functions, elements and contacts."""
 
     def __init__(self, text: str):
         self.table = table = tomllib.loads(text)
@@ -148,7 +148,7 @@ class System:
         self.numbers.append(np.array([*numbers, *np.zeros(8 - len(numbers))]))
 
     def time_function(self, value: Any) -> int:
-        """The place of a function of time."""
+        """The number of a function of time, which is stored."""
         self.functions.append(function(value))
         return len(self.functions) - 1
 
@@ -200,8 +200,8 @@ class System:
             self._row(FREE, self.direction(pair[0]), two, **numbers)
 
     def _event(self) -> np.ndarray:
-        """Degree of freedom, level, direction, what is added to position and velocity, whether
-        it ends."""
+        """Degree of freedom, level, direction, increments of position and velocity, and whether the
+        event ends the motion."""
         if "event" not in self.table:
             return np.array([-1.0, 0, 0, 0, 0, 0])
         (own,) = self.table["event"].values()
@@ -479,7 +479,7 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
             carried[r] = forces[loads[r]] if loads[r] >= 0 else 0.0
         if first:
             for r in range(rows):
-                # Belts at the start: those at the end of the step move already.
+                # Belt velocities at the start: at the end of the step belts may already move.
                 a, b = before[r], 0.0
                 if belts[r, 0] >= 0:
                     a -= at(functions[belts[r, 0]], t)
@@ -516,11 +516,11 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
                         b += second[r, i] * trial[i]
                 now = np.sqrt(a * a + b * b)
                 if asked[r] and now > STILL and not held[r]:
-                    # What lets go slides against kinetic friction.
+                    # A contact that lets go slides against kinetic friction.
                     asked[r], again = False, True
                     held[r] = True
                 elif not asked[r] and not held[r] and not plane[r] and a * sign[r] < 0.0:
-                    # What would turn round comes to rest first.
+                    # A contact that would reverse comes to rest first.
                     asked[r], again = True, True
                 speed[r] = now
             if not again:
@@ -546,7 +546,7 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
                         return found, np.nan
                 jump = event[1] + now - moved[dof]
                 moved[dof] += jump
-                for e in range(len(ekinds)):  # springs of sliders are stretched by it
+                for e in range(len(ekinds)):  # the step stretches the springs of sliders
                     if ekinds[e] == SLIDER:
                         room = ep[e, 1] / ep[e, 0]
                         z[e] = min(max(z[e] + ew[e, dof] * jump, -room), room)
@@ -570,7 +570,7 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
 
 
 def motion(text: str, steps: int, outputs: np.ndarray) -> tuple[np.ndarray, float]:
-    """Positions and velocities (outputs, 2, n), and until when they hold."""
+    """Positions and velocities (outputs, 2, n), and the time up to which they are valid."""
     s = System(text)
     rows = len(s.rows)
     width = s.n + len(s.bases)

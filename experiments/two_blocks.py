@@ -1,8 +1,9 @@
 """The structure of the static and dynamic experiments: two elastic blocks, thirty contact nodes.
 
-The geometry of Janovsky (2015), figure 3, is not published; this one has its size: 1,320 degrees of
-freedom (74 of them held) and 30 pairs of contact nodes. The lower block stands on the ground, the
-upper one is held at its left side, pressed down on the left, lifted on the right and sheared.
+The geometry of Janovsky (2015), figure 3, is not published; this structure has its size: 1,320
+degrees of freedom (74 of them held) and 30 pairs of contact nodes. The lower block stands on the
+ground, the upper one is held at its left side, pressed down on the left, lifted on the right and
+sheared.
 """
 
 import numpy as np
@@ -27,12 +28,12 @@ def bottom(points):
 
 
 def pressing(points):
-    """Pressure along the top [Pa]: the first load."""
+    """First load: pressure along the top [Pa]."""
     return np.stack([0.0 * points[0], np.full_like(points[0], -5e5)])
 
 
 def shearing(points):
-    """Shear along the top, more pressure on the left and lift on the right [Pa]: the second."""
+    """Second load: shear along the top, more pressure on the left, lift on the right [Pa]."""
     x = points[0]
     lift = np.where(x < 0.62, -5e5, np.where(x > 0.8, 9e5, 5e5))
     return np.stack([np.full_like(x, 4e5), lift])

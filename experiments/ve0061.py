@@ -16,7 +16,7 @@ from common import problem as shipped_problem
 
 import jfric
 
-#: Short: the site runs it.
+#: The script is short enough to be run for the site.
 GALLERY = True
 
 
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _suddenly(problem: jfric.Problem) -> float:
-    """Rest position where the force is taken away at once and inertia plays a role."""
+    """Rest position if the force is removed suddenly, so that inertia plays a role."""
     elements = dict(problem.elements)
     elements["mass"] = jfric.Mass("u", 100.0)
     elements.pop("load")
@@ -48,7 +48,7 @@ def _suddenly(problem: jfric.Problem) -> float:
 
 
 def draw(problem: jfric.Problem, path) -> None:
-    """Load over displacement, and displacement over the load history."""
+    """Draw load over displacement, and displacement over the load history."""
     peak = 900.0
     history = jfric.PiecewiseLinear(
         [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [0.0, peak, 0.0, -peak, 0.0, peak]

@@ -1,8 +1,9 @@
 """Verification example VE0116, vibrations with Coulomb friction: Figure 2 and the results tables.
 
 The source compares its analytical solution with RFEM 5 (explicit, implicit Newmark) and RSTAB 8
-(explicit). The same numbers by all solvers of jfric, and the same figure with the published
-points. Its last ratio of RSTAB 8 for u(1) is a misprint: 138.642/138.930 = 0.998, printed 1.000.
+(explicit). The script computes these numbers with all solvers of jfric, and draws the figure with
+the published points. The source's last ratio of RSTAB 8 for u(1) is a misprint: 138.642/138.930 =
+0.998, printed 1.000.
 
     python experiments/ve0116.py [--out results/figures]
 """
@@ -31,7 +32,7 @@ from solvers import SOLVERS
 import jfric
 
 TIMES = (1.0, 2.0, 4.0)
-#: mm at 1 s, 2 s and 4 s.
+#: Published displacements in mm at 1 s, 2 s and 4 s.
 PUBLISHED = {
     "analytical solution": (138.930, 280.596, 320.000),
     "RFEM 5, explicit": (143.780, 281.484, 309.011),
@@ -65,7 +66,7 @@ def _row(name: str, values, digits: int = 3) -> list[str]:
 
 
 def draw(problem: jfric.Problem, path) -> None:
-    """Figure 2 of the source, and its end enlarged: stick beside the creep of smoothed laws."""
+    """Draw figure 2 of the source, and its end enlarged: stick, and creep of smoothed laws."""
     ts = jnp.linspace(0.0, 4.0, 2001)
     exact = jfric.simulate(problem, ts=ts)
     made, (left, right) = figure(12.0, 4.6, 1, 2, width_ratios=(1.6, 1.0))

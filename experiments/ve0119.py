@@ -1,7 +1,7 @@
 """Verification example VE0119, spring with clearance: Figure 4 and the tables at 0.25 s.
 
-The printed reference solution is itself off by 0.4 % (1.5 % in velocity): it comes from a
-Runge-Kutta integration with loose tolerance. The exact values are beside it.
+The printed reference solution itself has an error of 0.4 % (1.5 % in velocity): it comes from a
+Runge-Kutta integration with loose tolerance. The exact values are printed next to it.
 
     python experiments/ve0119.py [--out results/figures]
 """
@@ -16,7 +16,7 @@ from solvers import SOLVERS
 
 import jfric
 
-#: Short: the site runs it.
+#: The script is short enough to be run for the site.
 GALLERY = True
 #: Deflection [mm], velocity [m/s] and acceleration [m/s^2] at 0.25 s.
 PUBLISHED = {
@@ -53,7 +53,7 @@ def _row(name: str, values, digits: int) -> list[str]:
 
 
 def draw(problem: jfric.Problem, path) -> None:
-    """Figure 4 of the source: deflection, velocity and acceleration over time."""
+    """Draw figure 4 of the source: deflection, velocity and acceleration over time."""
     ts = jnp.linspace(0.0, 0.5, 2001)
     solution = jfric.simulate(problem, ts=ts)
     made, axes = figure(10.0, 7.0, 3, 1, sharex=True)

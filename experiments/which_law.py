@@ -1,16 +1,16 @@
-"""Which law when: what friction laws of the same limit do in five situations, and what they cost.
+"""Choice of a law: friction laws of the same limit in five situations, and their cost.
 
     python experiments/which_law.py [--law Coulomb,LuGre] [--json] [--out results/figures]
 
-All have the kinetic limit 1 N; those that know a static one have 1.5 N, with Stribeck's velocity
-0.1 m/s; those with bristles or springs have the stiffness 1000 N/m at rest.
+All laws have the kinetic limit 1 N; laws with a static limit have 1.5 N, with Stribeck's velocity
+0.1 m/s; laws with bristles or springs have the stiffness 1000 N/m at rest.
 
 - creep: 1 kg with a damper of 10 N s/m under 0.5 N and a dither of 0.3 N at 5 rad/s, always below
-  every limit. Drift from cycle to cycle once it is steady (cycles 20 to 30, and the change of it
-  since cycles 10 to 20), and what that makes in 10^6 s, extrapolated.
-- loop: drawn to 4 mm, back to 2.5 mm, to 4 mm again, then to -4 mm and 4 mm, at 2 mm/s.
-  Force at 4 mm after the small loop less that before it (zero: the loop closes), and work over
-  the small loop, which holds what is stored where it does not close.
+  every limit. Steady drift from cycle to cycle (cycles 20 to 30, and its change since cycles 10 to
+  20), and its extrapolation to 10^6 s.
+- loop: drawn to 4 mm, back to 2.5 mm, to 4 mm again, then to -4 mm and 4 mm, at 2 mm/s. Force at 4
+  mm after the small loop minus the force before it (zero: the loop closes), and work over the small
+  loop, which includes stored energy if the loop does not close.
 - break-away: largest friction force on 1 kg under a load that grows by 0.1 to 100 N/s.
 - lag: drawn at 0.05 + 0.04 sin(20 t) m/s without reversal; largest difference of friction at
   0.05 m/s between growing and falling speed, in the fourth cycle.
@@ -73,7 +73,7 @@ def solved(problem: jfric.Problem, ts) -> jfric.Solution:
 
 
 def resistance(name: str, problem: jfric.Problem, solution: jfric.Solution) -> np.ndarray:
-    """What resists the motion forwards [N]."""
+    """Force that resists forward motion [N]."""
     section = LAWS[name][0]
     if section == "friction":
         return -np.asarray(solution.lambda_t)[:, solution.names.index(section)]
@@ -93,7 +93,7 @@ def creep(name: str) -> dict:
     problem = jfric.Problem(["u"], elements | law_of(name, "u"), time=30 * period)
     u = np.asarray(solved(problem, period * np.array([10.0, 20.0, 30.0])).q)[:, 0]
     first, last = np.diff(u) / 10.0
-    # What ten cycles move by rounding alone is no drift.
+    # Movement by rounding errors over ten cycles is no drift.
     first, last = (0.0 if abs(x) < 1e-12 else float(x) for x in (first, last))
     return {
         "per cycle [m]": last,
@@ -139,7 +139,7 @@ def loop(name: str) -> dict:
 def breakaway(name: str) -> dict:
     found = {}
     for rate in RATES:
-        # Long enough for a slip of some millimetres behind the largest force.
+        # Long enough for a slip of some millimetres after the largest force.
         end = 3.0 / rate + 0.3
         elements = {
             "mass": jfric.Mass("u", 1.0),
@@ -157,7 +157,7 @@ def lag(name: str) -> dict:
     way = jfric.PiecewiseLinear([0.0, 10.0], [0.0, 0.5])
     hand = jfric.functions.Sum([way, jfric.Harmonic(-0.04 / omega, omega, np.pi / 2.0)])
     problem = drawn(name, hand, 4.0 * period)
-    # Speed 0.05 + 0.04 sin(omega t): the same at s and at half a period less s.
+    # The speed 0.05 + 0.04 sin(omega t) is equal at s and at half a period minus s.
     s = np.linspace(-np.pi / 2.0, np.pi / 2.0, per)
     rising, falling = (6.0 * np.pi + x for x in (s, np.pi - s))
     ts = np.concatenate([rising, falling]) / omega

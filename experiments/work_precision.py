@@ -1,8 +1,8 @@
 """Error against cost of the solvers, on VE0116 (one oscillator) and SDND106 (two masses).
 
-Each solver runs with several settings of its own accuracy. Error: the largest difference from
-closed-form positions, relative to the largest of them. Cost: the shortest of several runs
-of the compiled program for one trajectory.
+Each solver runs with several settings of its accuracy. The error is the largest difference from
+closed-form positions, relative to the largest of them. The cost is the shortest of several runs of
+the compiled program for one trajectory.
 
     python experiments/work_precision.py [--out results/figures]
 """
@@ -19,7 +19,7 @@ from common import problem as shipped_problem
 
 import jfric
 
-#: Times and positions at them, in closed form.
+#: Times, and positions at these times in closed form.
 CASES = {
     "ve0116": {
         0.25: (0.3347958419934843,), 0.5: (0.5416168308177047,), 1.0: (0.1389304187383115,),
@@ -37,9 +37,9 @@ CASES = {
     },
 }  # fmt: skip
 WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)
-#: An implicit method may stall where the law is steep: an end to its attempts.
+#: Limit of steps: an implicit method may stall where the law is steep.
 FEW = 20_000
-#: Solver to its settings, from rough to fine.
+#: Settings of each solver, from rough to fine.
 FAMILIES = {
     "event-driven, exact flow": [("order 28", jfric.EventDriven(flow="exact"))],
     "event-driven, Runge-Kutta flow": [

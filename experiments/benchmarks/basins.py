@@ -1,8 +1,9 @@
 """Basins of attraction: initial states per second.
 
-An oscillator driven against a rigid stop has two motions, with one and with two impacts; which of
-them each state of a grid reaches. A run ends when its returns repeat themselves. Times of a second
-call, which compiles nothing; processor time is not lengthened by other work on the machine.
+An oscillator driven against a rigid stop has two motions, with one and with two impacts. The script
+finds which of them each state of a grid reaches. A run ends when its returns repeat. Times are
+those of a second call, which compiles nothing; processor time is not affected by other work on the
+machine.
 
     python experiments/benchmarks/basins.py [--side 1000] [--tolerance 1e-4] [--devices 2] [--json]
 """

@@ -1,17 +1,18 @@
 """Many trajectories: VE0116 swept over the coefficient of friction.
 
 Each lane is one trajectory of VE0116 to 4 s (2 to 10 events); the displacement at the end is
-compared with the closed form. mu runs over 0.03 .. 0.4, in order unless ``--shuffle``: neighbouring
-lanes of a sweep have about the same number of events.
+compared with the closed form. mu runs over 0.03 .. 0.4, in order unless ``--shuffle`` is given:
+neighbouring lanes of a sweep have about the same number of events.
 
 - jfric: the public API under ``jit(vmap(...))``, in chunks that fit the cache, one device for each
   core, with the settings of the command line (``jfric.numerics.compilation.compile_quickly``).
   Exact flow with its certificate that no event is missed, or ``--flow runge-kutta``.
 - numba, Taylor: the same algorithm written by hand for this one system: Taylor flow of order 16,
   Bernstein certificate, Newton on the guard; compiled, all cores.
-- numba, closed form: half cosines; what is possible for somebody who solves the system by hand.
-- jfric.sweep: the same through the table of a sweep, and two larger systems: SDND106 to 0.34 s
-  over its kinetic friction, Janovsky's example 4.2 to 377 s over its coefficient of friction.
+- numba, closed form: half cosines; the limit for somebody who solves the system by hand.
+- jfric.sweep: the same trajectories as the table of a sweep, and two larger systems: SDND106 to
+  0.34 s over its kinetic friction, Janovsky's example 4.2 to 377 s over its coefficient of
+  friction.
 - SciPy: ``solve_ivp``, DOP853, rtol 1e-12, events, restarts; a few lanes, extrapolated, one core.
 - MuJoCo and Siconos: see ``competitors.py``.
 
@@ -75,7 +76,7 @@ def run_jfric(
     import jfric
 
     problem = jfric.load(ROOT / "configs" / "ve0116.toml")
-    # No event log: only the final state is asked for.
+    # No event log, because only the final state is needed.
     solver = jfric.EventDriven(flow=flow, rtol=rtol, max_events=0)
 
     def one(mu):
@@ -88,11 +89,11 @@ def run_jfric(
 
     mesh = jax.make_mesh((devices,), ("lanes",), axis_types=(AxisType.Auto,))
     lanes = PartitionSpec("lanes")
-    # shard_map: each device stops its loops alone.
+    # shard_map, so that each device stops its loops independently.
     sweep = jax.jit(
         jax.shard_map(chunks, mesh=mesh, in_specs=lanes, out_specs=lanes, check_vma=False)
     )
-    # Filled up to whole chunks; the filling counts as no work done.
+    # Filled up to whole chunks; the filling does not count as work.
     full = -(-mu.size // (chunk * devices)) * chunk * devices
     filled = jnp.asarray(np.concatenate([mu, np.full(full - mu.size, mu[-1])]))
     start = time.perf_counter()
@@ -111,7 +112,7 @@ def run_jfric(
     }
 
 
-#: Systems of ``run_sweep``: file, what is varied, end [s], lanes for each lane of the batch.
+#: Systems of ``run_sweep``: file, varied parameter, end [s], lanes per lane of the batch.
 SWEEPS = (
     ("ve0116", "friction.mu", (0.03, 0.4), 4.0, 1.0),
     ("sdnd106", "friction.mu_d", (0.1, 0.3), 0.34, 1.0),
@@ -138,7 +139,7 @@ def run_sweep(lanes: int, devices: int, flow: str, rtol: float) -> list[dict]:
             "devices": devices,
         }
         start = time.perf_counter()
-        # The same number of lanes: the shapes of the programs are those of the measured run.
+        # The same number of lanes, so that the programs have the shapes of the measured run.
         jfric.sweep(problem, {parameter: jfric.Range(low, high, count)}, **arguments)
         compile_s = time.perf_counter() - start
         start = time.perf_counter()
@@ -181,7 +182,7 @@ def numba_kernels():
         while t < END:
             if v == 0.0:
                 surplus = FX - K * u
-                # The tie at the edge of the cone is stick.
+                # A tie at the edge of the cone is stick.
                 if abs(surplus) <= cap * (1.0 + 1e-12):
                     return u
                 s = 1.0 if surplus > 0.0 else -1.0

@@ -1,12 +1,12 @@
-"""Friction with memory: what it costs beside SciPy and time stepping, and in batches.
+"""Friction with memory: its cost compared with SciPy and time stepping, and in batches.
 
 - lugre: ``configs/m5_lugre.toml``, stick-slip over 30 s at 1e5 N/m: the event-driven solver (Radau
   IIA of order 13 under error control), SciPy's ``Radau`` sign by sign, both to 1e-10; and
   Moreau-Jean steps of the set-valued Stribeck law that LuGre tends to, which is another model.
 - limit: distance of LuGre from that law as its stiffness ``sigma0`` grows (``sigma1`` with its
   root): of the position over 15 s, in its largest value, and of the time of the first slip's end.
-- iwan: errors of force and loss of Iwan's joint cut into ever more sliders, over amplitudes up to
-  macroslip, beside Segalman's integrals, and the order in which they fall.
+- iwan: errors of force and loss of Iwan's joint with ever more sliders, over amplitudes up to
+  macroslip, compared with Segalman's integrals, and the order of these errors.
 - batch: trajectories per second, and per second of processor time of all cores, which other work
   on the machine does not change: ``jfric.sweep`` over the mass after one that compiles where that
   takes less than a minute, 16 Jenkins elements side by side, Dahl, Bouc-Wen and LuGre (a tenth of
@@ -33,7 +33,7 @@ END = 30.0
 
 
 def drawn(sigma0: float | None, end: float):
-    """1 kg drawn by a spring; LuGre's friction, or with None the set-valued law."""
+    """A mass of 1 kg drawn by a spring, with LuGre's friction, or the set-valued law for None."""
     import jfric
 
     elements = {
@@ -52,7 +52,7 @@ def drawn(sigma0: float | None, end: float):
 
 
 def timed(run, repeat: int = 3):
-    """What ``run`` gives, the time of its first call and the best of others [s]."""
+    """The result of ``run``, the time of its first call and the best of further calls [s]."""
     start = time.perf_counter()
     found = run()
     first, best = time.perf_counter() - start, np.inf
@@ -187,7 +187,7 @@ def batch(lanes: int, laws: str) -> list[dict]:
             return jfric.sweep(problem, vary, observe="final.u", progress=False)
 
         wall = 0.0
-        # The first run compiles; where that is a good part of it, the second counts.
+        # The first run compiles; if that takes a good part of its time, the second run counts.
         for _ in range(2):
             if wall < 60.0:
                 start, used = time.perf_counter(), time.process_time()

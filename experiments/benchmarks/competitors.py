@@ -4,7 +4,8 @@
   once with its default softness, then as stiff as its step allows.
 - Siconos (Debian's python3-siconos, if /usr/bin/python3 can import it): Moreau-Jean, one core.
 
-A few trajectories are run; the rate is theirs. The error is that of the displacement at the end.
+Only a few trajectories are run, and the rate is theirs. The error is that of the displacement at
+the end.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def run_mujoco(mu: np.ndarray, lanes: int, exact: Exact) -> list[dict]:
             {
                 "method": f"MuJoCo, h = {h:g}, {'stiff' if stiff else 'default'} friction",
                 "per_second": some.size / seconds,
-                # The state is time, position, velocity.
+                # A state is time, position, velocity.
                 "error": float(np.abs(states[:, -1, 1] - exact(some)).max()),
                 "lanes": int(some.size),
             }
@@ -76,7 +77,7 @@ def run_mujoco(mu: np.ndarray, lanes: int, exact: Exact) -> list[dict]:
 
 
 def run_siconos(mu: np.ndarray, lanes: int, exact: Exact) -> list[dict]:
-    """One row for each step, by the system's Python."""
+    """One row for each step, from the system's Python."""
     some = mu[:: max(mu.size // lanes, 1)][:lanes]
     rows = []
     for h in SICONOS_STEPS:
@@ -102,7 +103,7 @@ def run_siconos(mu: np.ndarray, lanes: int, exact: Exact) -> list[dict]:
 
 
 def siconos_worker(mu: list[float], h: float) -> dict:
-    """Displacements at the end and the time that stepping took."""
+    """Displacements at the end, and the time of the stepping."""
     sys.path.insert(0, str(Path(__file__).parent))
     from single_trajectory import siconos_model
 

@@ -1,10 +1,10 @@
-"""How long a user waits for the first number of a file: processor time of ``jfric run``.
+"""Processor time of ``jfric run``: how long a user waits for the first number of a file.
 
     python experiments/benchmarks/first_number.py [--configs ve0116,slider_crank]
 
-Each file is run three times in processes of their own: with an empty cache, once more, and with a
-number that is 1 % larger, for which nothing is traced or compiled. Printed are processor seconds
-(user and system), and those of the run itself, without start and compilation.
+Each file is run three times in separate processes: with an empty cache, once more, and with a
+number that is 1 % larger, for which nothing is traced or compiled. The script prints processor
+seconds (user and system), and those of the run itself, without start and compilation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FILES = "ve0116,sdnd106,f3_incline,m5_lugre,g2_double_pendulum,slider_crank,g1_r
 
 
 def processor_seconds(arguments: list[str], cache: str) -> tuple[float, float]:
-    """Of a ``jfric run`` and of the simulation in it."""
+    """Processor seconds of a ``jfric run``, and of the simulation in it."""
     command = [sys.executable, "-c", "from jfric.cli.main import main; main()", "run", *arguments]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = os.environ | {"JFRIC_CACHE_DIR": cache}

@@ -1,4 +1,4 @@
-"""Fits of mu and k to noisy displacements of VE0116: jfric beside SciPy, lmfit and pyPESTO.
+"""Fits of mu and k to noisy displacements of VE0116: jfric compared with SciPy, lmfit and pyPESTO.
 
 400 samples on 0 to 4 s, noise of 1 % of the peak, one start (mu = 0.1, k = 5 kN/m), both until a
 step promises to lower the sum of squares by less than 1e-10 of it.
@@ -10,7 +10,8 @@ step promises to lower the sum of squares by less than 1e-10 of it.
 - lmfit (``leastsq``: Levenberg-Marquardt of MINPACK, its bounds) and pyPESTO (``ls_trf``), where
   they are installed, drive the same simulation.
 
-Beside the time on the wall stands that of all processors, which other programs disturb less.
+The wall time of each fit is printed with the time of all processors, which other programs disturb
+less.
 
     python experiments/benchmarks/fit.py [--json] [--draws 1024] [--scipy 5]
 """
@@ -75,8 +76,8 @@ def scipy_displacement(mu: float, k: float) -> np.ndarray:
 
 
 class Counted:
-    """Residuals of one record by relative parameters; counts the simulations of all, since some
-    programs copy what they are given."""
+    """Residuals of one record by relative parameters, with a common count of simulations, since
+    some programs copy their arguments."""
 
     calls = 0
 
@@ -89,7 +90,7 @@ class Counted:
 
 
 def by_scipy(residual: Counted) -> np.ndarray:
-    # Parameters of equal size.
+    # Parameters are scaled to equal size.
     scale = np.array(START)
     return least_squares(
         residual,
@@ -129,14 +130,14 @@ def by_pypesto(residual: Counted) -> np.ndarray:
         ub=np.array(UPPER) / scale,
         x_guesses=np.ones((1, 2)),
     )
-    # ``tol`` is the ``ftol`` of SciPy.
+    # The equivalent of ``tol`` is SciPy's ``ftol``.
     others = {"xtol": TOLERANCE, "gtol": TOLERANCE}
     optimizer = optimize.ScipyOptimizer(method="ls_trf", tol=TOLERANCE, options=others)
     found = optimize.minimize(problem, optimizer=optimizer, n_starts=1, progress_bar=False)
     return found.optimize_result[0].x
 
 
-#: What is beside, by the package that it needs.
+#: The other fits, by the package that each needs.
 PARTNERS = {
     "scipy": ("SciPy least_squares with solve_ivp", by_scipy),
     "lmfit": ("lmfit leastsq, same simulation", by_lmfit),

@@ -1,10 +1,10 @@
 """Sweeps on an accelerator and on this machine's cores, by the same program.
 
 Each system runs as :func:`jfric.sweep` runs it, in rows that the platform chooses, all trajectories
-up to their end. Compile time, rate (median), kernels that one pass of the loop starts (counted in
-the compiled program: a conditional by its larger branch, an inner loop by one round), and the
-largest deviation of a final position from the one on the cores. Without an accelerator: the cores
-alone.
+up to their end. The script prints compile time, rate (median), the number of kernels that one pass
+of the loop starts (counted in the compiled program: a conditional by its larger branch, an inner
+loop by one round), and the largest deviation of a final position from the one on the cores. Without
+an accelerator only the cores are measured.
 
     python experiments/benchmarks/gpu.py [--json] [--lanes 100000] [--only ve0116,chain2]
         [--kernels general,lowered]
@@ -28,21 +28,21 @@ import numpy as np
 from single_trajectory import machine
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Files: what is varied, end [s], trajectories for each of ``--lanes``.
+#: Files: varied parameter, end [s], trajectories per lane of ``--lanes``.
 FILES = {
     "ve0116": ("friction.mu", (0.03, 0.4), 4.0, 1.0),
     "sdnd106": ("friction.mu_d", (0.1, 0.3), 0.34, 1.0),
     "janovsky_4_2_coulomb": ("parameters.F", (0.2, 0.4), 120 * math.pi, 0.01),
 }
-#: Of ``kernels.py``.
+#: Chains of ``kernels.py``.
 CHAINS = {"chain2": 0.1, "chain4": 0.05}
-#: Instructions that start nothing.
+#: Instructions that start no kernel.
 FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all"}
 
 
 def kernels_per_pass(program: str) -> int:
-    """Kernels that one round of the loop of passes starts: of the loop that most stand in, those
-    within its conditionals and inner loops not counted for that."""
+    """Number of kernels that one round of the loop of passes starts. That is the loop with most
+    kernels, apart from those within its conditionals and inner loops."""
     computations: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in program.splitlines():
@@ -99,7 +99,7 @@ def problem_of(name: str):
 
 
 def measure(name: str, kernel: str, lanes: int, repeats: int) -> tuple[dict, np.ndarray]:
-    """One system on this process's platform: what is printed, and the final positions."""
+    """The printed row of one system on this process's platform, and the final positions."""
     import jax
     import jax.numpy as jnp
 
@@ -161,7 +161,7 @@ def measure(name: str, kernel: str, lanes: int, repeats: int) -> tuple[dict, np.
 
 
 def measure_all(arguments: argparse.Namespace, folder: Path) -> None:
-    """All systems in this process; rows and positions are left in ``folder``."""
+    """Measure all systems in this process; rows and positions are left in ``folder``."""
     from jfric.numerics.compilation import compile_quickly
 
     compile_quickly()
@@ -181,7 +181,7 @@ def measure_all(arguments: argparse.Namespace, folder: Path) -> None:
 
 
 def run_on(platforms: str, folder: Path) -> list[dict]:
-    """The rows of a process of its own on these platforms."""
+    """The rows of a separate process on these platforms."""
     folder.mkdir()
     environment = os.environ | {"JAX_PLATFORMS": platforms}
     command = [sys.executable, __file__, *sys.argv[1:], "--into", str(folder)]
@@ -190,7 +190,7 @@ def run_on(platforms: str, folder: Path) -> list[dict]:
 
 
 def accelerator() -> str:
-    """The platform that JAX chooses on this machine, empty if that is the processor."""
+    """The platform that JAX chooses on this machine, empty for the processor."""
     command = [sys.executable, "-c", "import jax; print(jax.default_backend())"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1]
     return "" if found == "cpu" else found

@@ -3,12 +3,13 @@
 1. Duffing's oscillator with 21 harmonics, from 0.6 to 1.6 rad/s round both folds.
 2. Two masses with a friction damper and 7 harmonics, from 0.5 to 1.7 rad/s. pyHarm's dynamic
    Lagrangian elements correct friction in a march through the period, which remembers where a
-   contact stuck; jfric's projections know velocities only: with few harmonics both are approximate.
+   contact stuck; jfric's projections use velocities only. With few harmonics both are approximate.
 
-Compared is the amplitude of the first harmonic at pyHarm's own points outside the folds, and in 2
-both with the event-driven motion. Times hold compilation; each package chooses its own steps.
+The script compares the amplitude of the first harmonic at pyHarm's own points outside the folds,
+and for system 2 both amplitudes with the event-driven motion. Times include compilation; each
+package chooses its own steps.
 
-pyHarm runs in the Python of ``--pyharm`` (an environment of its own); without it, or where it is
+pyHarm runs in the Python of ``--pyharm`` (a separate environment); if that is missing, or pyHarm is
 not installed there, the comparison is skipped with a sentence.
 
     python experiments/benchmarks/harmonic_balance.py [--pyharm /path/to/python]
@@ -26,8 +27,9 @@ from pathlib import Path
 
 import numpy as np
 
-#: What pyHarm runs: a system comes as JSON; its curve goes as JSON, frequencies, amplitudes of the
-#: first harmonic of each degree of freedom, seconds, and those of processor time.
+#: Program for pyHarm: a system comes as JSON; its curve is returned as JSON with frequencies,
+#: amplitudes of the first harmonic of each degree of freedom, seconds, and seconds of processor
+#: time.
 PYHARM = """
 import json, logging, sys, time, warnings
 import numpy as np
@@ -66,7 +68,7 @@ def ground(kind: str, node: int, **numbers: float) -> dict:
 
 
 def systems() -> dict[str, dict]:
-    """Both systems in pyHarm's words."""
+    """Both systems in the notation of pyHarm."""
     return {
         "duffing": {
             "harmonics": 21,
@@ -95,12 +97,12 @@ def systems() -> dict[str, dict]:
 
 
 def in_pyharm(python: str, systems: dict[str, dict], limit: float = 900.0) -> dict[str, dict]:
-    """The curves of pyHarm, each from a process of its own that may take ``limit`` seconds; where
-    there is none a sentence says why."""
+    """The curves of pyHarm, each from a separate process of at most ``limit`` seconds; a sentence
+    gives the reason for a missing one."""
     found = {}
     for name, system in systems.items():
         try:
-            # It leaves a folder where it runs.
+            # pyHarm leaves a folder in the working directory.
             with tempfile.TemporaryDirectory() as folder:
                 done = subprocess.run(
                     [python, "-c", PYHARM],
@@ -133,7 +135,7 @@ def timed(call):
 
 
 def distance(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Of amplitudes (p, n), relative to the largest of each point."""
+    """Distance of amplitudes (p, n) from the reference, relative to the largest at each point."""
     return np.abs(values - reference).max(axis=1) / np.abs(reference).max(axis=1)
 
 

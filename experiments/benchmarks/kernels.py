@@ -3,8 +3,8 @@
 Each system is run for many values of one coefficient of friction through
 ``jit(lax.map(vmap(...)))`` on one processor, with the settings of the command line. Rates are per
 second of processor time, the best of four runs; final positions, statuses and numbers of passes are
-compared. With ``--derivatives 1,2,4``: the same for derivatives of the final positions with respect
-to so many parameters, by ``jacfwd``.
+compared. With ``--derivatives 1,2,4`` the script measures derivatives of the final positions with
+respect to these numbers of parameters, by ``jacfwd``.
 
     python experiments/benchmarks/kernels.py [--json] [--lanes 1024] [--only chain2,block]
         [--derivatives 1,2,4]
@@ -24,7 +24,7 @@ WIDTH = 64
 
 
 def systems(jfric) -> dict:
-    """Problems by name, with parameters, the first of which is varied."""
+    """Problems by name, with parameters, of which the first is varied."""
 
     def chain(n: int):
         names = tuple("abcd"[:n])
@@ -75,7 +75,7 @@ def systems(jfric) -> dict:
 
 
 def measure(jfric, problem, paths, kernel: str, lanes: int, count: int) -> tuple[dict, tuple]:
-    """Rate and compile time of one kernel, and what it gives: final positions, or their derivatives
+    """Rate and compile time of one kernel, and its result: final positions, or their derivatives
     with respect to ``count`` parameters."""
     import jax
     import jax.numpy as jnp

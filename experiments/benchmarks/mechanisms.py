@@ -2,20 +2,21 @@
 
 - wheel: ``configs/g1_rimless_wheel_reset.toml`` to 3.5 s, over the slope gamma; the angle at the
   end. The impact is an event that changes the state.
-- contacts: ``configs/g1_rimless_wheel.toml``, the same with unilateral contacts of the spokes, over
+- contacts: ``configs/g1_rimless_wheel.toml``, a wheel with unilateral contacts of the spokes, over
   slopes on which five of them are enough; the place of the hub at the end.
 - pendulum: ``configs/g2_double_pendulum.toml`` to 5 s, over the first angle at the start; the
   second angle at the end.
 
-``jfric.sweep`` into a labelled table, with a relative tolerance of 1e-9 and all cores, after one
-that compiles; SciPy's ``solve_ivp`` (DOP853, rtol 1e-9, events and restarts, one core); MuJoCo
-(``mujoco.rollout``, all cores): the pendulum by its joints with Runge-Kutta of order 4, the wheel
-by a hub with eight points that touch the ground, which its contacts stop softly, within a time of
-two steps, the shortest that it allows, and with five times the critical damping: at that itself
-they would bounce off. Gravity is tilted there, the ground is level.
-Errors are distances from SciPy with rtol 1e-13 at a few places of the range: of the angle at the
-end, and of the hub's place. Rates are by the time of the processors: trajectories in each second of
-one core; wall time stands beside them. A step is one of the solver, for one trajectory.
+Rates are those of ``jfric.sweep`` into a labelled table, with a relative tolerance of 1e-9 and all
+cores, after a sweep that compiles; SciPy's ``solve_ivp`` (DOP853, rtol 1e-9, events and restarts,
+one core); MuJoCo (``mujoco.rollout``, all cores). MuJoCo has the pendulum with its joints and
+Runge-Kutta of order 4. The wheel is a hub with eight points that touch the ground. MuJoCo's
+contacts stop it softly, within two steps, the shortest time allowed, and with five times the
+critical damping: with the critical damping itself the points would bounce off. Gravity is tilted
+there, and the ground is level. Errors are distances from SciPy with rtol 1e-13 at a few places of
+the range: of the angle at the end, and of the hub's place. Rates use the time of the processors:
+trajectories per second of one core; wall times are printed next to them. A step is one of the
+solver, for one trajectory.
 
     python experiments/benchmarks/mechanisms.py [--json] [--lanes 100000] [--only wheel,pendulum]
 """
@@ -36,7 +37,7 @@ G = 9.81
 ALPHA = math.radians(22.5)
 #: Angular velocity of the wheel at the start [rad/s].
 OMEGA = 1.0954628396477
-#: Times that MuJoCo repeats the trajectories.
+#: Number of times that MuJoCo repeats the trajectories.
 TILES = 20
 #: Steps of MuJoCo [s].
 STEPS = {"wheel": (1e-3, 1e-4, 2e-5), "pendulum": (1e-2, 1e-3)}
@@ -149,7 +150,7 @@ def _start() -> list[float]:
 
 
 class Clock:
-    """Wall and processor time of a block [s]; the latter is that of all threads."""
+    """Wall and processor time of a block [s]; processor time is that of all threads."""
 
     def __enter__(self):
         self.start = time.perf_counter(), time.process_time()
@@ -160,7 +161,7 @@ class Clock:
         self.processor = time.process_time() - self.start[1]
 
     def rates(self, count: int, steps: int | None = None) -> dict:
-        """Of so many trajectories, and steps of all of them together."""
+        """Rates for ``count`` trajectories, and for the ``steps`` of all of them together."""
         found = {
             "per_second": count / self.processor,
             "wall_per_second": count / self.wall,
@@ -170,7 +171,7 @@ class Clock:
 
 
 def run_scipy(name: str, values: np.ndarray, count: int) -> tuple[dict, np.ndarray, np.ndarray]:
-    """Its row, and its most accurate values at some places."""
+    """The row of SciPy, and its most accurate values at some places."""
 
     def one(value: float, rtol: float) -> float:
         return wheel(value, rtol)[0] if name == "wheel" else ONE[name](value, rtol)
@@ -185,7 +186,7 @@ def run_scipy(name: str, values: np.ndarray, count: int) -> tuple[dict, np.ndarr
 
 
 def run_jfric(name: str, values: np.ndarray, some: np.ndarray, best: np.ndarray) -> dict:
-    """One sweep after another that compiles."""
+    """The row of a sweep that follows another one that compiles."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -214,7 +215,7 @@ def run_jfric(name: str, values: np.ndarray, some: np.ndarray, best: np.ndarray)
 def _wheel_model(gamma: float, h: float) -> str:
     spokes = []
     for k in range(8):
-        # The first is the one that stands, straight down where the wheel has not turned.
+        # The first spoke stands on the ground, straight down if the wheel has not turned.
         x, z = math.sin(2 * ALPHA * k), -math.cos(2 * ALPHA * k)
         spokes.append(f'<geom type="sphere" size="1e-9" mass="0" pos="{x!r} 0 {z!r}"/>')
     along, down = G * math.sin(gamma), -G * math.cos(gamma)
@@ -223,7 +224,7 @@ def _wheel_model(gamma: float, h: float) -> str:
 
 
 def _wheels(mujoco, some: np.ndarray, h: float):
-    """A model for each slope, states at the start, and what the last state is compared by."""
+    """A model for each slope, states at the start, and the function that compares final states."""
     models = [mujoco.MjModel.from_xml_string(_wheel_model(x, h)) for x in some]
     c, s = math.cos(ALPHA), math.sin(ALPHA)
     start = [-s, c, -ALPHA, OMEGA * c, OMEGA * s, OMEGA]
@@ -232,7 +233,7 @@ def _wheels(mujoco, some: np.ndarray, h: float):
 
 
 def _pendulums(mujoco, some: np.ndarray, h: float):
-    """The same; the second joint turns against the first body."""
+    """Models and states of the pendulums; the second joint turns relative to the first body."""
     model = mujoco.MjModel.from_xml_string(_PENDULUM.format(h=h))
     _, b, u, w = _start()
     start = np.stack([some, b - some, 0 * some + u, 0 * some + w - u], axis=1)
@@ -241,7 +242,7 @@ def _pendulums(mujoco, some: np.ndarray, h: float):
 
 
 def run_mujoco(name: str, some: np.ndarray, h: float) -> dict:
-    """A system with steps of ``h`` [s]; without a rate where MuJoCo is not installed."""
+    """The row of MuJoCo with steps of ``h`` [s]; without a rate if MuJoCo is not installed."""
     method = f"MuJoCo, h = {h:g}"
     try:
         import mujoco
@@ -254,10 +255,11 @@ def run_mujoco(name: str, some: np.ndarray, h: float) -> dict:
     data = [mujoco.MjData(models[0]) for _ in range(threads)]
     size = mujoco.mj_stateSize(models[0], mujoco.mjtState.mjSTATE_FULLPHYSICS)
     steps = round(SYSTEMS[name][4] / h)
-    # The same ones several times: the rate is that of a batch. The longest need no such many.
+    # The trajectories are repeated, so that the rate is that of a batch; long ones need fewer
+    # repeats.
     tiles = max(min(TILES, 5_000_000 // (steps * some.size)), 1)
     states = np.zeros((tiles * some.size, size))
-    # Behind the time.
+    # In a state the time comes first.
     states[:, 1 : 1 + start.shape[1]] = np.tile(start, (tiles, 1))
     with Clock() as clock:
         found, _ = rollout.rollout(models * tiles, data, states, nstep=steps)
@@ -266,7 +268,7 @@ def run_mujoco(name: str, some: np.ndarray, h: float) -> dict:
     return {"method": method, "error": float(error.max()), **rates}
 
 
-#: What SciPy makes of a value.
+#: SciPy's function for the result at one value.
 ONE = {"contacts": hub, "pendulum": pendulum}
 
 

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: Periods before Newton's method, and room for events of a period.
 TRANSIENT, EVENTS = 2, 8
-#: The same of two contacts: from nearer guesses no orbit of a row keeps the others waiting.
+#: The same numbers for two contacts: from nearer guesses no orbit of a row delays the others.
 TRANSIENT_OF_TWO, EVENTS_OF_TWO = 5, 24
 
 
@@ -39,7 +39,7 @@ def oscillators(count: int) -> dict[str, np.ndarray]:
         c, mu = random.uniform(0.02, 0.2, count), random.uniform(0.05, 0.3, count)
         w = np.sqrt(k / m) * random.uniform(0.5, 2.5, count)
         _, _, after, before = den_hartog.steady(m, c, k, mu, 1.0, w)
-        # The mass leaves both ends of its way with some of the force to spare.
+        # The mass leaves both ends of its motion with some force to spare.
         slides = (after < -1e-3) & (before < -1e-3)
         found.append(np.stack([m, c, k, mu, w], axis=1)[slides])
     columns = np.concatenate(found)[:count].T
@@ -123,8 +123,8 @@ def measure(count: int, devices: int, contacts: int = 1, kernel: str = "auto") -
 
 
 def errors(values: dict[str, np.ndarray], found) -> dict[str, float]:
-    """Largest deviations from the closed form: amplitude relative to it, time of the largest
-    position in periods, multipliers."""
+    """Largest deviations from the closed form: relative amplitude, time of the largest position in
+    periods, multipliers."""
     from references import den_hartog
 
     m, c, k, mu, w = values.values()

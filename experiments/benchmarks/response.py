@@ -1,9 +1,9 @@
 """A whole response curve with stability, and the friction damper with the lowest peak.
 
 The first table is a two-mass system with a gap to an elastic stop, followed through its resonance
-from one end of the frequencies to the other: seconds with compilation, and again. The second is a
-mass with a friction damper: the normal force with the lowest resonance peak by its derivative,
-beside a fine sweep over normal forces.
+over all frequencies: seconds with compilation, and of a second call. The second table is a mass
+with a friction damper: the normal force with the lowest resonance peak by its derivative, compared
+with a fine sweep over normal forces.
 
     python experiments/benchmarks/response.py [--count 41] [--json]
 """
@@ -77,7 +77,7 @@ def damper(count: int) -> dict[str, object]:
     )
     peaks = np.array([family.peak("x", (), i).value for i in range(count)])
     i = int(np.argmin(peaks))
-    # The parabola through the three lowest of the sweep.
+    # The parabola through the three lowest points of the sweep.
     bend = np.polyfit(values[i - 1 : i + 2] - values[i], peaks[i - 1 : i + 2], 2)
     return {
         "lowest peak by derivative [m]": float(best.peak.value),

@@ -1,11 +1,11 @@
-"""How sweeps scale: with lanes, cores, degrees of freedom, uneven lanes, memory, derivatives.
+"""Scaling of sweeps with lanes, cores, degrees of freedom, uneven lanes, memory, derivatives.
 
-All through ``jfric.sweep`` and ``jfric.observe``; each measurement in a process of its own.
+All measurements use ``jfric.sweep`` and ``jfric.observe``, each in a separate process.
 
 - lanes: VE0116 over mu, one number observed, on one core and on all.
 - dofs: chains of n masses with n dry frictions, damped and shaken.
-- uneven: 0.1 % of the lanes need a hundred times the passes, spread over the whole sweep; beside
-  the same sweep without them, and beside one loop for all (``jit(vmap(simulate))``).
+- uneven: 0.1 % of the lanes need a hundred times the passes, spread over the whole sweep; compared
+  with the sweep without them, and with one loop for all (``jit(vmap(simulate))``).
 - memory: peak of a sweep into a store, with 1/10 of the lanes and with all.
 - derivatives: observables and their derivatives with respect to one parameter, by ``jacfwd``, by
   ``grad``, and by ``grad`` with stored states (``adjoint="reverse"``).
@@ -41,7 +41,7 @@ def start_jax(devices: int):
 
     from jfric.numerics.compilation import compile_quickly
 
-    # As the command line does.
+    # As on the command line.
     compile_quickly()
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_num_cpu_devices", devices)
@@ -61,7 +61,7 @@ def oscillator(jfric):
 
 
 def chain(jfric, n: int):
-    """Masses in a row between springs and dampers, each rubbing on the ground, the first shaken."""
+    """Masses in a row between springs and dampers, each with dry friction, the first one shaken."""
     names = [f"x{i}" for i in range(n)]
     pairs = list(itertools.pairwise(names))
     elements = {
@@ -115,7 +115,7 @@ def measure_uneven(lanes: int, kind: str) -> dict:
     problem = oscillator(jfric)
     k = np.full(lanes, 5000.0)
     if kind != "even":
-        # A stiffness 10^4 times as large: 100 times the half waves.
+        # A stiffness 10^4 times as large causes 100 times the half waves.
         k[np.random.default_rng(0).choice(lanes, max(lanes // 1000, 1), replace=False)] *= 1e4
     mu = np.full(lanes, 0.002)
     solver = jfric.EventDriven(max_events=0)
@@ -205,7 +205,7 @@ def plan(part: str, lanes: int) -> list[tuple[int, object]]:
 
 
 def measure(part: str, lanes: int, variant: object) -> dict:
-    """One measurement, in a process of its own."""
+    """One measurement, in a separate process."""
     call = [sys.executable, __file__, "--measure", json.dumps([part, lanes, variant])]
     done = subprocess.run(call, capture_output=True, text=True)
     row = {"part": part, "lanes": lanes, "variant": variant}
@@ -215,7 +215,7 @@ def measure(part: str, lanes: int, variant: object) -> dict:
 
 
 def with_ratios(rows: list[dict]) -> None:
-    """Beside the first row of the part: time of an uneven sweep, cost of derivatives."""
+    """Add ratios to the first row of the part: time of an uneven sweep, cost of derivatives."""
     first = rows[0]
     for row in rows:
         if "note" in row or "note" in first:

@@ -1,13 +1,13 @@
-"""One trajectory: compile time, warm run time and error of jfric, beside SciPy and Siconos.
+"""One trajectory: compile time, warm run time and error of jfric, SciPy and Siconos.
 
 Systems: VE0116 to 4 s, Janovsky (2015) 4.1 and 4.2 (Coulomb impacts) to 377 s. The error is the
 largest difference of a displacement from the exact value over the check times, divided by the
 peak of the component.
 
-- jfric: event-driven, exact flow; compiled ahead of time without any compilation cache; the run
-  is the median of many, from the problem to the states at the check times and the status on the
-  host. ``whole``: the same with everything that a solution holds. Its arrays cost JAX some
-  microseconds each, together more than the simulation of VE0116.
+- jfric: event-driven, exact flow; compiled ahead of time without any compilation cache; the run is
+  the median of many, from the problem to the states at the check times and the status on the host.
+  ``whole``: the run with all arrays of a solution. Each array costs JAX some microseconds, all
+  together more than the simulation of VE0116.
 - SciPy: ``solve_ivp`` with DOP853, rtol 1e-12, one event function for each way out of the mode,
   restarted at each event with the new mode's equations.
 - Siconos (Debian's python3-siconos, if /usr/bin/python3 can import it): Moreau-Jean time stepping,
@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Exact values: VE0116 from its closed form, Janovsky segment by segment in closed form.
 VE0116_TIMES = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0])
 JANOVSKY_TIMES = np.array([10.0, 50.0, 100.0, 200.0, 300.0, 376.99])
-#: Displacements (u_nu, u_tau) at these times; u_nu is -1 times the gap.
+#: Displacements (u_nu, u_tau) at these times; u_nu is minus the gap.
 JANOVSKY_STATES = {
     "janovsky_4_1": [
         (0.0, 0.33939342027690417),
@@ -79,7 +79,7 @@ def error(case: str, q: np.ndarray) -> float:
     if case == "ve0116":
         return float(np.abs(q[:, 0] - ve0116_exact(VE0116_TIMES)).max() / 0.56)
     exact, peak = np.array(JANOVSKY_STATES[case]), np.array(JANOVSKY_PEAKS[case])
-    # The sign of the normal coordinate is a matter of taste: compare its size.
+    # The sign of the normal coordinate is a convention: compare its magnitude.
     normal, tangential = np.abs(q[:, 0]) - np.abs(exact[:, 0]), q[:, 1] - exact[:, 1]
     difference = np.abs(np.column_stack([normal, tangential]))
     return float((difference / peak).max())
@@ -227,8 +227,8 @@ def scipy_janovsky(case: str, max_step: float) -> tuple[np.ndarray, int]:
 
     t, x, mode, count = 0.0, np.array([0.0, 0.0, 0.0, 0.1]), "slip+", 0
     while t < end:
-        # Without a step limit it misses most events: it looks at signs at the ends of steps, and
-        # stick has no dynamics that would shorten them.
+        # Without a step limit it misses most events: it uses signs at the ends of steps, and stick
+        # has no dynamics that would shorten the steps.
         solution = solve_ivp(
             fields[mode], (t, end), x, method="DOP853", rtol=1e-12, atol=1e-14,
             events=events[mode], dense_output=True, max_step=max_step,
@@ -273,7 +273,7 @@ def run_scipy(case: str, repeats: int) -> list[dict]:
     return rows
 
 
-# Siconos: run by the system's Python in a process of its own, see ``main``.
+# Siconos: run by the system's Python in a separate process, see ``main``.
 
 
 def siconos_model(case: str, h: float, mu: float = 0.1):
@@ -430,7 +430,7 @@ def main() -> None:
         try:
             rows += run_jfric(case, arguments.configs, arguments.repeats)
         except Exception as failure:
-            # One missing row must not hide the others.
+            # A missing row must not hide the others.
             rows.append({"case": case, "method": "jfric", "note": str(failure)[:100]})
         rows += run_scipy(case, arguments.repeats)
         rows += run_siconos(case, ladder[:1] if arguments.quick else ladder)

@@ -1,12 +1,12 @@
-"""Moreau-Jean's scheme on a slider-crank with friction, beside the same scheme in NumPy.
+"""Moreau-Jean's scheme on a slider-crank with friction, compared with the same scheme in NumPy.
 
-- bodies: three bodies, pins, and a guide with friction on its reaction.
+- bodies: three bodies, pins, and a guide with friction from its reaction.
 - angle: the crank's angle alone, friction of the piston with a given normal force.
 
-``jfric.simulate`` with positions at the end, one trajectory and a batch over the coefficient of
-friction, after a run that compiles; the reference of ``tests/references/moreau_crank.py``, step by
-step; whether Siconos is there is said, and it is not run. The difference is the largest of all
-positions and velocities at all steps.
+The script times ``jfric.simulate`` with positions at the end, one trajectory and a batch over the
+coefficient of friction, after a run that compiles, and the reference of
+``tests/references/moreau_crank.py``, step by step. It reports whether Siconos is installed, but
+does not run it. The difference is the largest of all positions and velocities at all steps.
 
     python experiments/benchmarks/slider_crank.py [--json] [--steps 1500] [--lanes 1000]
 """
@@ -25,19 +25,19 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 STEP = 2e-3
-#: Normal force of the piston where the angle alone is known [N].
+#: Normal force of the piston if only the angle is known [N].
 NORMAL = 40.0
 
 
 def problems(steps: int) -> dict:
-    """Both descriptions."""
+    """The problems of both descriptions, by name."""
     from cranks import crank_by_angle, crank_by_bodies
 
     end = steps * STEP
     return {"bodies": crank_by_bodies(end), "angle": crank_by_angle(NORMAL, end)}
 
 
-#: Coefficients of friction of a batch, by their path.
+#: Paths of the coefficient of friction that a batch varies.
 PATHS = {"bodies": "slider.mu", "angle": "friction.mu"}
 
 

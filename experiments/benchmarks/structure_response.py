@@ -1,4 +1,4 @@
-"""A shaken joint of many contacts: its response over frequency, beside stepping to steady state.
+"""A shaken joint of many contacts: its frequency response, compared with time stepping.
 
 Two elastic blocks, pressed together over ten contact nodes, reduced to these and twenty interior
 modes (Craig and Bampton), and sheared harmonically through the first resonance so that nodes stick
@@ -6,11 +6,11 @@ and slip in turn: forty degrees of freedom, ten contacts.
 
 1. The orbits at all frequencies in one call of ``jfric.periodic_orbit``: Newton's method on the
    event-driven motion, from the state after a few periods, with multipliers.
-2. Moreau-Jean from the same start to steady state, at some of these frequencies, side by side:
-   how far a state is from that of the period before, and from the orbit.
+2. Moreau-Jean from the same start to steady state, at some of these frequencies, side by side: the
+   distance of a state from that of the period before, and from the orbit.
 
 Times are in seconds, and in seconds of processor time, which other work on the machine does not
-lengthen.
+affect.
 
     python experiments/benchmarks/structure_response.py [--frequencies 200] [--stepped 8]
         [--again] [--json]
@@ -56,7 +56,7 @@ def joint(nodes: int, modes: int):
 
     x = np.linspace(0.0, 1.0, nodes)
     of_both = YOUNG, POISSON, DENSITY
-    # Held sideways alone: the pressure reaches every contact node.
+    # Held sideways only, so that the pressure reaches every contact node.
     upper = Block(
         x,
         np.linspace(0.0, HEIGHT, ROWS),
@@ -83,7 +83,7 @@ def joint(nodes: int, modes: int):
 
 
 def orbits(problem, omegas: np.ndarray, again: bool) -> tuple[dict, np.ndarray]:
-    """The orbits at all frequencies in one call, ``again`` a second time, which compiles nothing;
+    """The orbits at all frequencies in one call (``again``: a second call, which compiles nothing),
     and amplitudes of the first harmonic of the first mode."""
     import jax
 

@@ -1,11 +1,11 @@
-"""Time stepping: a long run beside the event-driven one, and Moreau-Jean beside Siconos.
+"""Time stepping: a long run compared with the event-driven one, and Moreau-Jean with Siconos.
 
 1. Janovsky (2015), Example 5.3: 377 s with dt = 0.001, by the midpoint rule, the stabilised
    midpoint rule, and event-driven. The paper's MATLAB programs took 2,495.6 s, 64.84 s and 2.3 s.
 2. VE0116 with the same scheme (Moreau-Jean, theta = 1/2) and the same step in jfric and in Siconos
    (Debian's python3-siconos, if /usr/bin/python3 can import it): largest difference of the
    displacements, time of one trajectory, and of a batch over the coefficient of friction. Siconos
-   runs its batch one after the other; a part of it is timed and scaled up.
+   runs the trajectories of its batch one after the other; a part of them is timed and scaled up.
 
 Run times are medians of warm runs; compiled ahead of time, without a compilation cache, with the
 settings of the command line (``jfric.numerics.compilation.compile_quickly``).
@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STEP = 1e-3
 VE0116_TIMES = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0])
 FRICTION = (0.05, 0.15)
-#: Trajectories that Siconos runs for the batch.
+#: Number of trajectories that Siconos runs for the batch.
 SICONOS_BATCH = 20
 PUBLISHED = {"midpoint rule": 2495.6, "stabilised midpoint rule": 64.841882, "event-driven": 2.3}
 
@@ -119,7 +119,8 @@ def run_ve0116(configs: Path, repeats: int, batch: int) -> tuple[list[dict], np.
 
 
 def siconos_worker(step: float, count: int) -> dict:
-    """Displacements of VE0116 at the check times for mu = 0.1, its time, and that of ``count``."""
+    """Displacements of VE0116 at the check times for mu = 0.1, and times of 1 and ``count``
+    runs."""
     import siconos.kernel as sk
 
     def trajectory(mu):

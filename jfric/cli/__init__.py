@@ -1,1 +1,1 @@
-"""The commands of ``jfric``, one module each; :mod:`jfric.cli.main` puts them together."""
+"""The commands of ``jfric``, one module each; :mod:`jfric.cli.main` collects them."""

@@ -1,4 +1,4 @@
-"""The application, and what its commands share: options, errors, progress."""
+"""The application, and the common parts of its commands: options, errors, progress."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ app = typer.Typer(
 
 #: Styles of words in tables.
 COLOURS = {"passed": "green", "FAILED": "bold red"}
-#: Words of the command that is running.
+#: Words of the running command.
 _words: ContextVar[list[str]] = ContextVar("_words", default=[])  # noqa: B039
-#: Who reads what the command that is running prints: people, programs (JSON), or nobody.
+#: Readers of the output of the running command: people, programs (JSON), or nobody.
 _readers: ContextVar[str] = ContextVar("_readers", default="people")
 
 
@@ -99,8 +99,7 @@ Verbose = Annotated[
 
 
 def set_up(verbose: bool = False) -> None:
-    """Settings of JAX, before a command computes anything; ``verbose``: it tells what it
-    compiles."""
+    """Set up JAX before a command computes anything; ``verbose``: print each compilation."""
     import jax
 
     from jfric.numerics.compilation import collect_seldom, compile_quickly, use_compilation_cache
@@ -113,19 +112,20 @@ def set_up(verbose: bool = False) -> None:
 
 
 def command(group: str, epilog: str) -> Callable[[Work], Work]:
-    """Decorator: a function of a record of settings is a command, with an option for each field.
+    """Decorator that turns a function of a record of settings into a command with an option per
+    field.
 
-    ``group``: the heading under which the list of commands shows it. ``epilog``: its examples.
-    JAX is set up, and bad input becomes one sentence on standard error. Exit status: 0, 1 where the
-    function returns False or this machine cannot compute, 2 for bad input, 130 for what an
-    interruption left.
+    ``group``: the heading of the command in the list of commands. ``epilog``: its examples. The
+    decorator sets up JAX, and turns bad input into one sentence on standard error. Exit status: 0,
+    1 if the function returns False or this machine cannot compute, 2 for bad input, 130 after an
+    interruption.
     """
 
     def add(work: Work) -> Work:
         given = list(inspect.signature(work, eval_str=True).parameters.values())
         record = given[0].annotation if given else dict
         kind = inspect.Parameter.KEYWORD_ONLY
-        # The context is asked of typer next to what the command takes.
+        # Typer passes the context in addition to the options of the command.
         context = inspect.Parameter("context", kind, annotation=typer.Context)
         common = [
             inspect.Parameter(name, kind, annotation=hint, default=False)
@@ -155,16 +155,16 @@ def command(group: str, epilog: str) -> Callable[[Work], Work]:
 
 
 def _unwrapped(text: str) -> str:
-    """A docstring whose paragraphs are one line each, to be broken at the width of a terminal."""
+    """A docstring with one line per paragraph, which the terminal wraps at its width."""
     return re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(text))
 
 
-#: What the help shows for the value of an option, by its type.
+#: Placeholder for the value of an option in the help, by its type.
 _VALUES = {bool: "", int: "N", float: "NUMBER", Path: "PATH"}
 
 
 def _parameters(record: Any) -> Iterator[inspect.Parameter]:
-    """Parameters as typer reads them, of the fields of a record."""
+    """Parameters for typer from the fields of a record."""
     hints = get_type_hints(record, include_extras=True)
     for field in dataclasses.fields(record):
         info = field.metadata.get("typer")
@@ -182,7 +182,7 @@ def _parameters(record: Any) -> Iterator[inspect.Parameter]:
 
 @contextlib.contextmanager
 def _one_sentence() -> Iterator[None]:
-    """Block that ends a command in one sentence where input is bad, or the machine cannot."""
+    """Block that ends a command with one sentence for bad input or a failure of the machine."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -191,7 +191,7 @@ def _one_sentence() -> Iterator[None]:
     except ProblemError as error:
         _end(2, str(error))
     except BrokenPipeError:
-        raise  # nobody reads on: typer ends quietly
+        raise  # the reader of the output is gone: typer ends quietly
     except OSError as error:
         _end(2, f"cannot use {quoted(str(error.filename))} ({error.strerror})")
     except MemoryError:
@@ -203,7 +203,7 @@ def _one_sentence() -> Iterator[None]:
 
 
 def called() -> str:
-    """The command as it was called, defaults left out; empty outside of one."""
+    """The command line of this call without defaults; empty outside of a command."""
     return shlex.join(_words.get())
 
 
@@ -213,7 +213,7 @@ def _called_as(context: typer.Context) -> list[str]:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
         if name in ("quiet", "verbose", "json_"):
-            continue  # what is computed does not depend on them
+            continue  # the result does not depend on these options
         if source is None or source.name != "COMMANDLINE":
             continue
         given = context.params[name]
@@ -237,8 +237,7 @@ def _is_of_the_compiler(error: RuntimeError) -> bool:
 
 @contextlib.contextmanager
 def status(text: str) -> Iterator[Callable[[str], None]]:
-    """A spinner with the time on standard error, on a terminal, while something takes long of
-    which no part can be told."""
+    """A spinner with the time on standard error, on a terminal, for a task of unknown length."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -251,17 +250,16 @@ def status(text: str) -> Iterator[Callable[[str], None]]:
 
 
 def console() -> Any:
-    """Where results are printed."""
+    """The console for results."""
     from rich.console import Console
 
     terminal = Console(highlight=False)
-    # Files and pipes have no width: do not fold tables to 80 columns there.
+    # Files and pipes have no width: tables are not folded to 80 columns there.
     return terminal if terminal.is_terminal else Console(highlight=False, width=160)
 
 
 def tell(thing: str | Shown, style: str = "", *, whole: bool = False) -> None:
-    """Print a sentence, or the table of a result, for people; ``whole``: without breaks into
-    lines."""
+    """Print a sentence, or the table of a result, for people; ``whole``: without line breaks."""
     if _readers.get() != "people":
         return None
     if isinstance(thing, str):
@@ -270,7 +268,7 @@ def tell(thing: str | Shown, style: str = "", *, whole: bool = False) -> None:
 
 
 def answer(content: Any) -> None:
-    """Print the result of a command as JSON, where programs read it."""
+    """Print the result of a command as JSON, if a program reads the output."""
     if _readers.get() == "programs":
         from jfric.files.output import as_json
 
@@ -303,7 +301,7 @@ def _table(shown: Shown) -> Any:
 
 
 def remarks(sentences: Iterable[str]) -> None:
-    """Print what is allowed but unusual in a result."""
+    """Print sentences on unusual but allowed properties of a result."""
     for sentence in sentences:
         tell(f"mind: {sentence}", "yellow")
 

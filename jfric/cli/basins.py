@@ -1,4 +1,4 @@
-"""``jfric basins``: which attractor each of many initial states reaches."""
+"""``jfric basins``: the attractor that each of many initial states reaches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jfric.cli.options import setting
 if TYPE_CHECKING:
     from jfric.periodic.basins import Basins
 
-#: Attractors with a line of their own.
+#: Most attractors that are listed.
 MOST_LISTED = 20
 
 
@@ -108,7 +108,7 @@ def basins(given: BasinsSettings) -> bool:
 
 
 def _print(found: Basins) -> None:
-    """The attractors with their shares, and what reached none."""
+    """Print the attractors with their shares, and the share of states that reached none."""
     for number, a in enumerate(found.attractors[:MOST_LISTED], start=1):
         state = [f"{dof} = {q:.6g}" for dof, q in zip(found.axes, a.q, strict=True)]
         state += [f"v.{dof} = {v:.6g}" for dof, v in zip(found.axes, a.v, strict=True)]

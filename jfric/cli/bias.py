@@ -1,4 +1,4 @@
-"""``jfric bias``: how far smoothed laws and bristles are from the exact laws of friction."""
+"""``jfric bias``: distance of smoothed laws and bristles from the exact laws of friction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``jfric compare``: laws of friction on measured files that they were not fitted to."""
+"""``jfric compare``: friction laws judged on data held out from their fits."""
 
 from __future__ import annotations
 

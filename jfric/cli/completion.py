@@ -1,4 +1,4 @@
-"""Words that the shell completes. JAX is not loaded for them: a file is read as plain TOML."""
+"""Words for completion in the shell, without JAX: a file is read as plain TOML."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import typer
 from jfric.files.starting_files import STARTERS
 from jfric.verification.configs import config_directory
 
-#: Tables of a file that hold no parameters of the system, and keys that hold none.
+#: Tables of a file without parameters of the system, and keys without parameters.
 _OTHER_TABLES = {"check", "solver", "data", "controller", "fit", "periodic"}
 _OTHER_KEYS = {"outputs", "title", "source", "description", "angle", "omega", "count"}
-#: Words for functions of time: parameters below them do not name them.
+#: Words for functions of time, which are left out of the paths of parameters below them.
 _FORMS = {"harmonic", "linear", "steps", "ramp"}
 #: A number with or without a unit, or the reference to a shared parameter.
 _NUMBER = re.compile(r"[+-]?[\d.][\d.eE+-]*\s*([A-Za-zµΩ°%/][^()$]*)?|-?\$\w+")
@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"[+-]?[\d.][\d.eE+-]*\s*([A-Za-zµΩ°%/][^()$]*)?|-?\$\w+
 
 def parameter_paths(context: typer.Context, incomplete: str) -> list[str]:
     """Paths of numbers in the file that the command names, for options ``PATH=VALUE``."""
-    # The shell's words are cut off here: the file may not have found its place yet.
+    # The shell cuts off the words here, so the file may still be among the arguments.
     words = [context.params.get("config"), *context.args]
     config = next((x for x in words if x and str(x).endswith(".toml")), None)
     if config is None or "=" in incomplete:
@@ -38,7 +38,7 @@ def parameter_paths(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def starting_files(incomplete: str) -> list[str]:
-    """Kinds of files to begin with, and systems of the package."""
+    """Kinds of starting files, and systems of the package."""
     known = [*STARTERS, *(p.stem for p in sorted(config_directory().glob("*.toml")))]
     return [x for x in known if x.startswith(incomplete)]
 

@@ -75,7 +75,7 @@ def export(given: ExportSettings) -> None:
 
 
 def _print_differences(found: MjcfExport) -> None:
-    """Distances of the two motions, and velocities of creep."""
+    """Print the distances of the two motions, and velocities of creep."""
     from jfric.numerics.printing import Shown
 
     columns = "position", ">largest", ">rms", ">at the end", ">way of the exact motion"

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from jfric.fits.free import Free
     from jfric.fits.uncertainty.posterior import Posterior
 
-#: Chains of a posterior, which run side by side.
+#: Number of chains of a posterior, which run side by side.
 CHAINS = 16
-#: What laws are fitted to in a comparison, by what the fit compares.
+#: Criterion to which a comparison fits its laws, by the residual of the fit.
 COMPARED = {"input": "closed loop", "windows": "windows", "inverse": "inverse dynamics"}
 
 
@@ -146,7 +146,7 @@ def fit(given: FitSettings) -> bool | None:
 
 
 def _required(given: FitSettings) -> tuple[Path, list[Path]]:
-    """File and records, which only a proposal does without; a wrong residual is refused."""
+    """The file and the records, which only a proposal may omit; a wrong residual is refused."""
     if not given.config:
         raise ProblemError("CONFIG: missing, such as system.toml")
     if not given.data:
@@ -159,7 +159,7 @@ def _required(given: FitSettings) -> tuple[Path, list[Path]]:
 
 
 def _options(given: FitSettings) -> dict[str, Any]:
-    """Settings of a fit, as its record keeps them."""
+    """Settings of a fit, as its record stores them."""
     from jfric.cli.values import to_seconds
 
     schedule = observe = None
@@ -182,7 +182,7 @@ def _options(given: FitSettings) -> dict[str, Any]:
 def _compare(
     given: FitSettings, config: Config, data: list[Path], free: dict[str, Free]
 ) -> LawComparison:
-    """Laws of friction on held-out data, fitted to what the fit compares."""
+    """Compare friction laws on held-out data, fitted to the residual of the fit."""
     from jfric.cli.values import to_seconds
     from jfric.fits.comparison.compare_laws import compare_laws
 
@@ -211,7 +211,7 @@ def _print_posterior(drawn: Posterior) -> None:
 
 
 class _Watch:
-    """Shows how far a fit has come, and knows the best parameters so far."""
+    """Progress of a fit, with the best parameters so far."""
 
     bar: Progress
 
@@ -233,7 +233,7 @@ class _Watch:
 
 
 def _print_proposal(config: Path | None, file: Path) -> None:
-    """A table ``[data]`` for a file, on standard output."""
+    """Print a table ``[data]`` for a file on standard output."""
     from jfric.files.read_toml import load_config
     from jfric.fits.data.proposal import propose
 

@@ -1,4 +1,4 @@
-"""A fit as JSON: what was asked, what was found, and what it takes to repeat it."""
+"""A fit as JSON: its input, its results, and the data needed to repeat it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ def fit_record(
     options: Mapping[str, Any],
     **extra: Any,
 ) -> dict[str, Any]:
-    """Everything about a fit: configuration as TOML, files with checksums, free parameters,
-    options and seed, versions; values with errors and intervals; starts; measured and predicted
-    samples."""
+    """Record of a fit: configuration as TOML, files with checksums, free parameters, options and
+    seed, versions; values with errors and intervals; starts; measured and predicted samples."""
     from jfric.files.write_toml import dump
     from jfric.fits.series import series
 
@@ -62,7 +61,7 @@ def fit_record(
         },
         "waterfall": [{**row, "outcome": row["outcome"].name.lower()} for row in result.waterfall],
         **extra,
-        # Last, as they are long.
+        # Last, because they are long.
         "series": [
             {
                 "record": s.record,
@@ -79,7 +78,7 @@ def fit_record(
 
 
 def _unit(problem: Problem, signal: str) -> str:
-    """Unit of a signal; none for what only the data and the fit know."""
+    """Unit of a signal; empty for signals that only the data and the fit know."""
     from jfric.results.signals import look_up
     from jfric.system.naming import path_dimension
 
@@ -95,7 +94,7 @@ def _unit(problem: Problem, signal: str) -> str:
 
 
 def write_record(given: Any, kind: str, record: Mapping[str, Any]) -> Path:
-    """Write a record to where the option ``--out`` says, or the next free ``KIND-NNN``."""
+    """Write a record to the path of the option ``--out``, or to the next free ``KIND-NNN``."""
     from jfric.files.output import reserve
 
     path = given.out or reserve(Path("results") / given.config.stem, kind)
@@ -108,7 +107,7 @@ def write_record(given: Any, kind: str, record: Mapping[str, Any]) -> Path:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """A record as it was written."""
+    """The content of a record."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:

@@ -1,4 +1,4 @@
-"""``jfric init``: a file to begin with."""
+"""``jfric init``: a starting file."""
 
 from __future__ import annotations
 

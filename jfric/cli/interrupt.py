@@ -1,4 +1,4 @@
-"""Ctrl-C ends a command in one sentence that says what was kept, and within seconds."""
+"""End of a command by Ctrl-C, within seconds and with one sentence on the results kept."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 
-#: Exit status of an interrupted command, as shells have it.
+#: Exit status of an interrupted command, as in shells.
 INTERRUPTED = 128 + signal.SIGINT
-#: Seconds that a command has to end by itself. A compiler does not listen, and files are whole at
-#: any time: it is then ended from outside.
+#: Seconds in which a command can end by itself. A compiler does not react, and files are always
+#: complete, so the command is then ended from outside.
 GRACE = 3.0
-#: What a command that says nothing of its own keeps.
+#: Sentence of a command without one of its own.
 NOTHING = "interrupted; nothing was written"
 
 _sentences: list[Callable[[], str]] = []
@@ -22,12 +22,12 @@ _said = threading.Event()
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with what was kept in one sentence."""
+    """Ctrl-C, with one sentence on the results kept."""
 
 
 @contextlib.contextmanager
 def kept(sentence: Callable[[], str]) -> Iterator[None]:
-    """Block that Ctrl-C ends with the text of ``sentence()``, which says what was kept."""
+    """Block that Ctrl-C ends with the text of ``sentence()`` on the results kept."""
     _sentences.append(sentence)
     try:
         yield
@@ -46,8 +46,8 @@ def say(error: KeyboardInterrupt) -> None:
 
 
 def end_within_seconds() -> None:
-    """From here on Ctrl-C ends the process even while it is inside a compiler or a compiled loop,
-    where Python does not notice."""
+    """Make Ctrl-C end the process even in a compiler or a compiled loop, which Python cannot
+    stop."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -55,11 +55,11 @@ def end_within_seconds() -> None:
     def wait() -> None:
         while os.read(read, 1) != bytes([signal.SIGINT]):
             pass
-        # The main thread may be about to say and end it all.
+        # The main thread may be about to print the sentence and end the process.
         _said.wait(GRACE)
         if not _said.is_set():
             if sys.stderr.isatty():
-                sys.stderr.write("\x1b[?25h\n")  # the cursor, which a bar hides
+                sys.stderr.write("\x1b[?25h\n")  # show the cursor again
             sentence = _sentences[-1]() if _sentences else NOTHING
             say(KeyboardInterrupt(sentence))
         else:

@@ -1,4 +1,4 @@
-"""Folders in which results are kept while they are computed, and figures beside them."""
+"""Folders in which results are stored during a computation, and figures next to them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def computed_into(
     ending: str = ".zarr",
     keeps: Callable[[Path], str] = lambda store: KEPT.format(store),
 ) -> tuple[T, Path]:
-    """Result of ``compute``, and the folder in which ``compute`` keeps the result: that of the
-    option ``--out``, or the next free ``KIND-NNN`` of the configuration. ``keeps``: sentence on
-    what is kept there of an interrupted run."""
+    """Result of ``compute``, and the folder in which ``compute`` stores the result: that of the
+    option ``--out``, or the next free ``KIND-NNN`` of the configuration. ``keeps``: sentence on the
+    stored part of an interrupted run."""
     store = given.out or _free_folder(Path("results") / given.config.stem, kind, ending)
     try:
         with kept(lambda: keeps(store)):
@@ -56,12 +56,12 @@ def _free_folder(directory: Path, kind: str, ending: str) -> Path:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write ``content`` with the command that was called."""
+    """Write ``content`` with the command line of this call."""
     output.write_json(path, {"command": called()} | dict(content))
 
 
 def print_counts(total: int, computed: int, seconds: float) -> None:
-    """How many trajectories were there already, and how many were computed now."""
+    """Print the numbers of stored and of newly computed trajectories."""
     if total > computed:
         tell(f"{total - computed:,} of {total:,} trajectories were there already")
     if computed:
@@ -69,13 +69,13 @@ def print_counts(total: int, computed: int, seconds: float) -> None:
 
 
 def write_figure(path: Path, figure: Callable[[], Figure], option: str = "--plot") -> None:
-    """Draw to ``path`` and say so."""
+    """Draw to ``path`` and print its name."""
     save_figure(path, figure, option)
     wrote(path)
 
 
 def save_figure(path: Path, figure: Callable[[], Figure], option: str = "--plot") -> Path:
-    """Draw to ``path``; raises :class:`jfric.ProblemError` where it cannot be written."""
+    """Draw to ``path``; raises :class:`jfric.ProblemError` if it cannot be written."""
     try:
         figure().savefig(path, dpi=150)
     except (OSError, ValueError) as error:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def load_changed(path: Path, settings: list[str] | None, *, controller: bool = False) -> Config:
-    """Read ``path`` and apply ``settings``; what is allowed but unusual in the system is said on
-    standard error. ``controller``: whether the command can close the loop of a file that has one;
-    others refuse it."""
+    """Read ``path`` and apply ``settings``; remarks on unusual but allowed properties of the system
+    go to standard error. ``controller``: whether the command can close the loop of a file that has
+    one; other commands refuse it."""
     from jfric.files.config import require_open_loop
     from jfric.files.overrides import apply_overrides
     from jfric.files.read_toml import load_config
@@ -43,8 +43,8 @@ def solver_words(given: Any) -> dict[str, Any]:
 
 
 def load_for_many(given: Any) -> tuple[Config, AbstractSolver]:
-    """System of a command's record for many trajectories, and their solver; the devices of the
-    record are taken."""
+    """The system of a command's record for many trajectories, and their solver; also sets the
+    devices of the record."""
     from jfric.files.solver_choice import choose_solver
 
     elsewhere = (getattr(given, name, None) for name in ("workers", "scheduler"))
@@ -56,8 +56,8 @@ def load_for_many(given: Any) -> tuple[Config, AbstractSolver]:
 
 
 def load_solved(given: Any) -> Config:
-    """System of a command's record with the changes of ``--set``, and the solver that the record
-    chooses in place of that of the file."""
+    """The system of a command's record with the changes of ``--set``, and with the solver of the
+    record, if any, in place of that of the file."""
     from jfric.files.solver_choice import choose_solver
 
     words = solver_words(given)

@@ -1,6 +1,6 @@
-"""The ``jfric`` command: every module of :mod:`jfric.cli` adds its own."""
+"""The ``jfric`` command: every module of :mod:`jfric.cli` adds its own commands."""
 
-# They are imported for that; the order is that of ``jfric --help``.
+# The imports add the commands, in the order of ``jfric --help``.
 from jfric.cli import init, run, sweep, periodic, response, returns, basins, fit, compare, statics  # noqa: F401, I001
 from jfric.cli import bias, export, verify, view, show  # noqa: F401
 from jfric.cli.app import app

@@ -1,4 +1,4 @@
-"""Options of the command line: fields of a command's record of settings, and types of those that
+"""Options of the command line: fields of a command's record of settings, and types of options that
 several commands share."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import typer
 from jfric.cli.completion import parameter_paths
 from jfric.files.solver_choice import SOLVERS
 
-# Options of several commands; those of one command are in its record.
+# Options of several commands; a single command has its own ones in its record.
 ConfigPath = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="TOML file that describes the system.")
 ]
@@ -76,8 +76,8 @@ def setting(
 ) -> Any:
     """Field of a record of settings, as an option of the command line.
 
-    ``default``: ``...`` where the option is required. ``name``: unless it is the field's.
-    ``paths``: whether the shell completes paths of parameters.
+    ``default``: ``...`` for a required option. ``name``: of the option, by default that of the
+    field. ``paths``: whether the shell completes paths of parameters.
     """
     complete = parameter_paths if paths else None
     names = () if name is None else (name,)

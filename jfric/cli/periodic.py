@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jfric.periodic.orbit import PeriodicOrbit
     from jfric.results.solution import Solution
 
-#: Outputs over a period, and events and multipliers with a line of their own.
+#: Outputs over a period, and most events and multipliers that are listed.
 OUTPUTS, MOST_LISTED = 401, 20
 
 
@@ -94,7 +94,7 @@ def periodic(given: PeriodicSettings) -> bool:
 
 
 def _find(given: PeriodicSettings) -> bool:
-    """The orbit of a configuration, printed and written; whether there is one."""
+    """Find, print and write the orbit of a configuration; returns whether there is one."""
     from jfric.cli.loading import load_solved
     from jfric.files.write_toml import dump
     from jfric.periodic.solving import periodic_orbit
@@ -128,7 +128,7 @@ def _find(given: PeriodicSettings) -> bool:
 
 
 def _print(orbit: PeriodicOrbit) -> None:
-    """Period, state, multipliers, stability and events."""
+    """Print period, state, multipliers, stability and events."""
     import numpy as np
 
     from jfric.numerics.printing import Shown
@@ -170,7 +170,7 @@ def _motion(orbit: PeriodicOrbit, outputs: int) -> Solution:
 
 
 def _write(orbit: PeriodicOrbit, values: dict[str, float], folder: Path, config: str) -> list[Path]:
-    """The motion over a period (CSV), and what was printed (JSON)."""
+    """Write the motion over a period (CSV), and the printed values (JSON)."""
     import numpy as np
 
     from jfric.cli.kept_results import write_json

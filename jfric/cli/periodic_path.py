@@ -27,17 +27,18 @@ if TYPE_CHECKING:
     from jfric.periodic.special_curve import SpecialCurve
     from jfric.system.problem import Problem
 
-#: Parts of an interval in the progress bar.
+#: Number of parts of an interval in the progress bar.
 PARTS = 1000
-#: Values of a second parameter.
+#: Default number of values of a second parameter.
 POINTS = 21
 OVER_FORM = "PATH=STOP[:COUNT] such as contact.e=0.7"
 
 
 def follow(given: Any) -> bool:
-    """The path of a configuration over a parameter; of the branch that leaves one of its special
-    points, the path on it; of the curve of such a point, where it lies over a second parameter.
-    Printed and written; whether there is one. ``given``: the settings of the command."""
+    """Follow, print and write the path of a configuration over a parameter. For a branch from one
+    of its special points, this is the path on the branch; for a curve of such a point, its places
+    over a second parameter. Returns whether there is one. ``given``: the settings of the
+    command."""
     chosen, names = load_solved(given), given.observed
     ends = _interval(chosen, given.parameter)
     words = {"--branch": given.branch, "--curve": given.curve}
@@ -50,7 +51,7 @@ def follow(given: Any) -> bool:
         settings = orbit_settings(chosen, "state")
         path = found = _followed(chosen, ends, store, title, settings)
         files = _write_path(path, names, store, dump(chosen))
-        # What leads to the first orbit of a path is known on a branch of it.
+        # On a branch the first orbit is known: settings that lead to one are not needed.
         beside = {k: x for k, x in settings.items() if k not in ("state", "transient")}
         if given.branch is not None:
             kind, number = wanted["--branch"]
@@ -79,7 +80,7 @@ def follow(given: Any) -> bool:
 
 
 def _interval(config: Config, parameter: str | None) -> tuple[str, float, float]:
-    """The parameter and its interval, of the command or of the file."""
+    """The parameter and its interval, from the command or the file."""
     given: dict[str, Any] = dict(config.periodic)
     if parameter is not None:
         given = parse_interval(config.problem, parameter, "--parameter")
@@ -92,7 +93,7 @@ def _interval(config: Config, parameter: str | None) -> tuple[str, float, float]
 
 
 def _parse_point(text: str, option: str) -> tuple[str, int]:
-    """``KIND(NUMBER)``."""
+    """Kind and number of a point from ``KIND(NUMBER)``."""
     form = f"KIND(NUMBER) such as flip(1), of the kinds {', '.join(POINT_KINDS)}"
     found = re.fullmatch(r"\s*(\w+)\s*\(\s*([1-9]\d{0,5})\s*\)\s*", text)
     if found is None or found[1] not in POINT_KINDS:
@@ -111,7 +112,7 @@ def _point(path: OrbitPath, kind: str, number: int, option: str) -> OrbitPoint:
 
 
 def _second(problem: Problem, given: Any) -> tuple[str, float, int] | None:
-    """The second parameter of a curve, where it ends, and the number of its values."""
+    """The second parameter of a curve, its last value, and the number of its values."""
     if (given.curve is None) != (given.over is None):
         here, lacks = ("--over", "--curve") if given.curve is None else ("--curve", "--over")
         raise ProblemError(f"{lacks}: not given, {here} needs it beside it")
@@ -131,8 +132,8 @@ def _followed(
     title: str,
     settings: dict[str, Any],
 ) -> OrbitPath:
-    """A path, kept in ``store`` and printed; raises :class:`jfric.SimulationError` where there is
-    no orbit to begin with."""
+    """A path, stored in ``store`` and printed; raises :class:`jfric.SimulationError` without an
+    orbit at its beginning."""
     from jfric.periodic.continuation import continue_orbit
 
     point = settings.get("from_")
@@ -157,7 +158,7 @@ def _followed(
 
 
 def _keeps(store: Path) -> str:
-    """Sentence on the orbits that are kept of an interrupted path."""
+    """Sentence on the stored orbits of an interrupted path."""
     if not list(store.glob("curve-*.npz")):
         return "interrupted; no orbit was kept"
     return f"interrupted; the orbits so far are kept, the same command with --out {store} goes on"
@@ -171,7 +172,7 @@ def _curve(
     folder: Path,
     settings: dict[str, Any],
 ) -> list[Path]:
-    """Where a special point lies over a second parameter: printed, and written (CSV)."""
+    """Print and write (CSV) the places of a special point over a second parameter."""
     from jfric.periodic.special_curve import continue_special
 
     other, stop, points = second
@@ -209,7 +210,7 @@ def _print_path(path: OrbitPath) -> None:
 
 
 def _write_path(path: OrbitPath, names: list[str] | None, folder: Path, config: str) -> list[Path]:
-    """All orbits of a path (CSV), and its special points (JSON)."""
+    """Write all orbits of a path (CSV), and its special points (JSON)."""
     from jfric.periodic.state_vector import state_columns
 
     table: dict[str, np.ndarray] = {path.name: path.parameter, "period": path.period}

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from jfric.periodic.response_result import FrequencyResponse
     from jfric.sweeps.progress import Progress
 
-#: Curves and special points with a line of their own.
+#: Most curves and special points that are listed.
 MOST_LISTED = 40
-#: Where a peak lies that is not stationary, in words.
+#: Words for the place of a peak that is not stationary.
 PLACES = {
     "smooth": "",
     "none": "",
     "corner": "at a change of events",
     "end": "at the end of the interval",
 }
-#: Parts of a curve in the progress bar.
+#: Number of parts of a curve in the progress bar.
 PARTS = 1000
 
 
@@ -134,7 +134,7 @@ def response(given: ResponseSettings) -> bool:
 
 
 def _drive(config: Config, given: ResponseSettings) -> tuple[str, float, float]:
-    """The load, and the first and the last frequency, of the command or of the file."""
+    """The load, and the first and the last frequency, from the command or the file."""
     from jfric.cli.values import parse_number
     from jfric.periodic.response import drive_of
 
@@ -164,7 +164,7 @@ def _compute(
     folder: Path,
     title: str,
 ) -> FrequencyResponse:
-    """The response, kept in ``folder`` while it is computed."""
+    """The response, stored in ``folder`` while it is computed."""
     from jfric.periodic.response import frequency_response
     from jfric.sweeps.progress import Progress
     from jfric.verification.periodic_checks import orbit_settings
@@ -182,7 +182,7 @@ def _curves(values: dict[str, Any]) -> int:
 
 
 def _keeps(folder: Path, curves: int) -> str:
-    """Sentence on the curves that are kept of an interrupted response."""
+    """Sentence on the stored curves of an interrupted response."""
     whole = len(list(folder.glob("curve-*.whole.npz")))
     return (
         f"interrupted; {whole} of {curves} curves and what there is of the others are kept, "
@@ -191,7 +191,7 @@ def _keeps(folder: Path, curves: int) -> str:
 
 
 class _Watch:
-    """Shows how far the curves have come."""
+    """Progress of the curves."""
 
     def __init__(self, bar: Progress, curves: int):
         self._bar, self._curves = bar, curves
@@ -203,7 +203,7 @@ class _Watch:
         self._parts[curve], self._rows[curve] = part, rows
         done, now = sum(self._rows.values()), time.perf_counter()
         if self._first is None:
-            # The first waited for the compiler: the rate is that of the others.
+            # The first step waits for the compiler: the rate is that of the other steps.
             self._first = now, done
         rate = (done - self._first[1]) / max(now - self._first[0], 1e-9)
         stage = f"{done:,} orbits" if rate else "compiling"
@@ -212,7 +212,7 @@ class _Watch:
 
 
 def _print(found: FrequencyResponse, names: list[str]) -> bool:
-    """Peaks and special points; whether all curves are complete."""
+    """Print peaks and special points; returns whether all curves are complete."""
     import numpy as np
 
     from jfric.numerics.printing import Shown
@@ -255,7 +255,7 @@ def _write(
     given: ResponseSettings,
     config: str,
 ) -> list[Path]:
-    """The table, and what was asked for; all points are there anew each time."""
+    """Write the table and the request; all points are written anew each time."""
     import numpy as np
 
     from jfric.cli.kept_results import write_json

@@ -18,7 +18,7 @@ from jfric.errors import ProblemError
 if TYPE_CHECKING:
     import xarray
 
-#: Values of parameters with a line of their own.
+#: Most values of parameters that are listed.
 MOST_LISTED = 40
 
 Vary = Annotated[
@@ -183,7 +183,7 @@ def lyapunov(given: LyapunovSettings) -> bool:
 
 
 def _print_failures(table: xarray.Dataset) -> bool:
-    """Count the runs that failed; whether there is none."""
+    """Print the number of failed runs; returns whether there is none."""
     import numpy as np
 
     from jfric.results.status import Status

@@ -85,13 +85,13 @@ def run(given: RunSettings) -> bool:
     needed = needed_times(check.quantity for check in checks)
     if given.set_ and any(not start <= t <= end for t in needed):
         chosen = dataclasses.replace(chosen, checks=())
-    # Orbits are another computation, of seconds to minutes each.
+    # Orbits are separate computations, of seconds to minutes each.
     motion = tuple(check for check in chosen.checks if not is_periodic(check))
     steady = len(chosen.checks) - len(motion)
     chosen = dataclasses.replace(chosen, checks=motion)
     slopes = [derivative(chosen.problem, text) for text in given.derivative or []]
     with status(given.config.stem) as announce:
-        # What checks expect holds for the numbers of the file.
+        # Expected values of checks hold for the numbers of the file.
         outcome = run_config(chosen, built, announce, judged=not given.set_, further=slopes)
     content, files = _write(given, chosen, outcome, settings, started)
     answer(content | {"files": files})
@@ -127,7 +127,7 @@ def _write(
 ) -> tuple[dict[str, Any], list[Path]]:
     """Write trajectory, sidecar, figures and an animation to the next free name.
 
-    ``started``: when the command did. Returns the sidecar's content and all files.
+    ``started``: start time of the command. Returns the sidecar's content and all files.
     """
     from jfric.cli.kept_results import write_json
     from jfric.files import output
@@ -172,7 +172,7 @@ def _write(
 
 
 def _print(config: Config, outcome: Outcome, settings: dict[str, Any]) -> None:
-    """Checks, final state, events, status and times of a run."""
+    """Print checks, final state, events, status and times of a run."""
     from jfric.results.status import Flag, flags_in
     from jfric.results.tables import contacts_shown, own_events_shown, state_shown
     from jfric.verification.result import checks_shown
@@ -206,7 +206,7 @@ def _print(config: Config, outcome: Outcome, settings: dict[str, Any]) -> None:
 
 
 def _status(config: Config, solution: Solution) -> str:
-    """The status in words, and where a trajectory that ended early got."""
+    """The status in words, and the time at which a trajectory ended early."""
     from jfric.files.config import time_span
     from jfric.results.solution import reached_time
     from jfric.results.status import Flag, Status

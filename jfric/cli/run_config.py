@@ -1,4 +1,4 @@
-"""One run of a configuration, with compilation and computation timed apart."""
+"""One run of a configuration, with separate times for compilation and computation."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from jfric.solvers.base import AbstractSolver
 
 
-#: Evenly spaced times of a smooth figure. They are part of every run, so that one with a figure
-#: and one without are the same compiled program.
+#: Number of evenly spaced times of a smooth figure. Every run has them, so that runs with and
+#: without a figure are the same compiled program.
 FIGURE_POINTS = 2001
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of a run, up to the time that it reached. ``solution`` also holds the times of checks
-    and of a figure; ``rows``: indices of the requested outputs among all times."""
+    """Outcome of a run, up to the time reached. ``solution`` also holds the times of checks and of
+    a figure; ``rows``: indices of the requested outputs among all times."""
 
     solution: Solution
     rows: np.ndarray
@@ -54,10 +54,10 @@ def run_config(
     judged: bool = True,
     further: Sequence[Quantity] = (),
 ) -> Outcome:
-    """Simulate ``config`` and evaluate its checks and ``further`` quantities; ``announce`` is told
-    each stage.
+    """Simulate ``config`` and evaluate its checks and ``further`` quantities; ``announce`` is
+    called with each stage.
 
-    Checks that are not ``judged`` are computed all the same: other numbers are no other program.
+    Checks that are not ``judged`` are computed, too, because other numbers are no other program.
     """
     outputs = np.unique(config.times())
     start_time, end_time = time_span(config.problem)

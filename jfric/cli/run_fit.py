@@ -1,4 +1,4 @@
-"""From the words of a command to a fit."""
+"""Translation of the options of a command into a fit."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _bound(config: Config, path: str, text: str) -> float:
 
 
 def free_of(config: Config, texts: Sequence[str] | None, *, required: bool) -> dict[str, Free]:
-    """Free parameters by path: of the options ``--free``, else of the table ``[fit]``."""
+    """Free parameters by path: from the options ``--free``, else from the table ``[fit]``."""
     from jfric.fits.free import Free
     from jfric.fits.full_paths import full_path
 
@@ -87,7 +87,7 @@ def free_of(config: Config, texts: Sequence[str] | None, *, required: bool) -> d
 
 
 def to_seconds(text: str | None, option: str) -> float | None:
-    """A time with its unit in seconds."""
+    """Number of seconds of a time with its unit."""
     from jfric.system.units import DIMENSIONS, UnitError, to_si
 
     try:
@@ -97,7 +97,7 @@ def to_seconds(text: str | None, option: str) -> float | None:
 
 
 def read_records(config: Config, files: Sequence[Path]) -> list[Experiment]:
-    """The records in the files, as long as the system is simulated, about."""
+    """The records in the files, which must be about as long as the simulated time of the system."""
     from jfric.fits.data.measured_files import read_experiments
     from jfric.fits.plausibility import require_span
 
@@ -124,7 +124,7 @@ def run_fit(
     seed: int = 0,
     watch: Watch | None = None,
 ) -> FitResult | HierarchicalFit:
-    """The fit that the command makes; hierarchical where something varies from run to run.
+    """The fit that the command describes, hierarchical if a parameter varies from run to run.
     ``watch`` as for :func:`jfric.fit`."""
     from jfric.fits.fitting import fit
     from jfric.fits.recipe import from_words
@@ -133,7 +133,7 @@ def run_fit(
 
     experiments = read_records(config, files)
     if config.data is not None and config.data.time is None:
-        # Rows without times are steady states, whatever else they are compared by.
+        # Rows without times are steady states, whatever the option says.
         residual = "steady"
     words = dict(residual=residual, window=window, controller=config.controller, loss=loss,
                  search=search, schedule=schedule)  # fmt: skip

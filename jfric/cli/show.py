@@ -1,4 +1,4 @@
-"""``jfric show`` and ``jfric schema``: a system, and what a file may hold."""
+"""``jfric show`` and ``jfric schema``: a system, and the possible content of a file."""
 
 from __future__ import annotations
 

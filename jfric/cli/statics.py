@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jfric.statics.branch import EquilibriumPath
     from jfric.statics.rest_states import RestStates
 
-#: Columns of a table beyond which only the first are printed.
+#: Number of columns of a table above which only the first ones are printed.
 MAX_COLUMNS = 6
 
 
@@ -115,7 +115,7 @@ def trace(given: TraceSettings) -> None:
 
 
 def _print_path(path: EquilibriumPath) -> None:
-    """Special points and remarks."""
+    """Print special points and remarks."""
     from jfric.numerics.printing import Shown
 
     count = len(path.branches)
@@ -138,7 +138,7 @@ def _print_path(path: EquilibriumPath) -> None:
 
 
 def _write_path(path: EquilibriumPath, folder: Path) -> list[Path]:
-    """All rows of a path (CSV), and its special points (JSON)."""
+    """Write all rows of a path (CSV), and its special points (JSON)."""
     from jfric.cli.kept_results import write_json
     from jfric.files import output
 
@@ -178,7 +178,7 @@ def _columns(path: EquilibriumPath) -> dict[str, np.ndarray]:
 
 
 def _clean(values: Any) -> np.ndarray:
-    """Values to print: those that are rounding error beside the largest are zero."""
+    """Values to print, with zero for those that are rounding errors compared with the largest."""
     import numpy as np
 
     values = np.asarray(values, float)
@@ -187,7 +187,7 @@ def _clean(values: Any) -> np.ndarray:
 
 
 def _changed(mine: tuple[str, ...], other: tuple[str, ...]) -> str:
-    """Modes that differ from the other side; all where there is no other side."""
+    """Modes that differ from the other side; all of them if there is no other side."""
     if not other:
         few = list(mine[:4])
         return ", ".join([*few, "..."] if len(mine) > 4 else few)
@@ -198,7 +198,7 @@ def _print_equilibria(found: Equilibria) -> None:
     from jfric.numerics.printing import Shown
 
     normals = found.names[len(found.names) - found.lambda_n.shape[-1] :]
-    # Joints are those of mechanisms, no segments.
+    # The reactions of joints belong to mechanisms, which have no segments.
     groups = {"q": found.axes, "lambda_t": found.names, "lambda_n": normals}
     groups |= {"reaction": found.joints} if found.joints else {}
     heads = [

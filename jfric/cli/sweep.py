@@ -129,7 +129,7 @@ def sweep(given: SweepSettings) -> bool:
 
 
 def _times(config: Config, text: str | None) -> np.ndarray | None:
-    """Times of ``u(t)``: a number of them over the time span, or those of a list."""
+    """Times of ``u(t)``: a number of them over the time span, or a list."""
     import numpy as np
 
     from jfric.cli.values import parse_times
@@ -140,7 +140,7 @@ def _times(config: Config, text: str | None) -> np.ndarray | None:
 
 
 def _command_of_a_point(problem: Problem, given: SweepSettings, varied: Collection[str]) -> str:
-    """The command of one run; where the varied parameters are set as well, that of a point."""
+    """The command of one run, or of one point if the varied parameters are set as well."""
     from jfric.cli.loading import solver_words
     from jfric.system.naming import find_path
 
@@ -173,7 +173,7 @@ def plot(given: PlotSettings) -> None:
 
 
 def _draw(store: Path, names: list[str] | None, out: Path | None) -> None:
-    """Draw the results of a sweep beside them, or to ``out``."""
+    """Draw the results of a sweep next to them, or to ``out``."""
     from jfric.cli.kept_results import write_figure
     from jfric.figures.sweep_figure import plot_sweep
     from jfric.sweeps.store import open_sweep

@@ -1,4 +1,4 @@
-"""Values of options: parameters with their values, which may carry units, times, sections."""
+"""Values of options: parameters with values that may carry units, times, sections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VARY_FORM = "PATH=LOW:HIGH:COUNT[:log], or PATH=[A, B, ...]"
 
 
 def split_vary(text: str, form: str, option: str = "--vary") -> tuple[str, str]:
-    """Path and values of ``PATH=VALUES``; ``form`` says in the message how the values look."""
+    """Path and values of ``PATH=VALUES``; ``form`` describes the values in the message."""
     path, equals, values = (part.strip() for part in text.partition("="))
     if not equals or not path or not values:
         raise ProblemError(f"{option}: found {text!r}, expected {form}")
@@ -38,7 +38,7 @@ def parse_number(problem: Problem, name: str, text: str, option: str = "--vary")
 
 
 def parse_path(problem: Problem, text: str, option: str) -> str:
-    """The full path of a parameter over which something is followed."""
+    """The full path of a parameter that a path follows."""
     try:
         return checked_path(problem, text)
     except ProblemError as error:
@@ -127,5 +127,5 @@ def parse_section(text: str, option: str = "--section") -> str | float:
 
 
 def to_seconds(text: str | None, option: str) -> float | None:
-    """The time of an option; None where it is not given."""
+    """The time of an option in seconds; None without the option."""
     return None if text is None else parse_time(text, option)

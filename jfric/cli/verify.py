@@ -77,7 +77,7 @@ def verify(given: VerifySettings) -> bool:
 
 
 def _results(given: VerifySettings, remarks: list[str]) -> list[Result]:
-    """All checks; sentences on what was left out go to ``remarks``."""
+    """All checks; sentences on omitted ones go to ``remarks``."""
     from jfric.files.solver_choice import parse_options, require_flow
     from jfric.sweeps.progress import Progress
     from jfric.verification.verify_cases import verify as run_checks
@@ -119,5 +119,5 @@ def _print(results: list[Result], seconds: float) -> None:
 
 
 def _kept(done: int, total: int) -> str:
-    """Nothing is: a verification that is not whole says nothing."""
+    """Sentence on an interruption: an incomplete verification is worthless, so nothing is kept."""
     return f"interrupted after {done} of {total} runs; results are kept only of all of them"

@@ -1,4 +1,4 @@
-"""``jfric view``: a stored result as a page that answers to the mouse."""
+"""``jfric view``: a stored result as an interactive page."""
 
 from __future__ import annotations
 

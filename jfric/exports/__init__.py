@@ -1,4 +1,4 @@
-"""Out to other simulators: fitted joints as their models, with the difference measured.
+"""Exports to other simulators: fitted joints as their models, with the measured difference.
 
 :func:`jfric.export_mjcf` writes a model of MuJoCo.
 """

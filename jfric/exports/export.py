@@ -1,4 +1,4 @@
-"""``export_mjcf``: a system as a model of MuJoCo, and the measured difference between the two."""
+"""``export_mjcf``: a system as a model of MuJoCo, and the measured difference from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jfric.solvers.simulation import simulate
 from jfric.system.model import build
 from jfric.system.problem import Problem
 
-#: Instants at which the two motions are compared.
+#: Number of instants at which the two motions are compared.
 OUTPUTS = 1001
 
 
@@ -37,21 +37,21 @@ class Difference:
 @printable
 @dataclass(frozen=True)
 class MjcfExport:
-    """A model in MJCF, what it cannot represent, and how far its motion is from the exact one.
+    """A model in MJCF, its omissions, and the difference of its motion from the exact one.
 
-    ``xml``: the text of the file; ``lost``: label and sentence for each thing that is missing;
-    ``differences``: largest and rms distance, that at the end and the way of the exact motion, by
-    degree of freedom [m or rad]; ``creep``: velocities [m/s or rad/s] of friction elements under
-    half of their limit, steady and shaken; ``mujoco``: version that simulated, or None.
+    ``xml``: the text of the file; ``lost``: label and sentence for each omission; ``differences``:
+    largest, rms and final distance and the travel of the exact motion, by degree of freedom [m or
+    rad]; ``creep``: velocities [m/s or rad/s] of friction elements under half of their limit,
+    steady and shaken; ``mujoco``: version that simulated, or None.
     Example: see :func:`jfric.export_mjcf`.
     """
 
     xml: str
-    #: What the model does not represent: label of the element, and what is missing.
+    #: Omissions of the model: label of the element, and the missing effect.
     lost: tuple[str, ...]
-    #: By degree of freedom; empty where nothing was simulated.
+    #: By degree of freedom; empty if nothing was simulated.
     differences: dict[str, Difference]
-    #: By friction element: how fast it creeps where the exact law rests.
+    #: By friction element: its creep in MuJoCo where the exact law rests.
     creep: dict[str, Creep]
     #: Version of the MuJoCo that simulated, or None.
     mujoco: str | None
@@ -74,17 +74,19 @@ def export_mjcf(
     Each degree of freedom is a joint with ``armature`` or mass, ``damping`` and ``stiffness``;
     elements between several are fixed tendons, loads are motors. ``friction``: ``"frictionloss"``
     (Coulomb's law, softened), ``"lugre"`` (a passive ``dcmotor`` with a bristle, where the
-    installed MuJoCo has it), or ``"auto"``: that where the law's static limit is above the kinetic
-    one, else the first. ``presliding`` [m or rad]: deflection of a bristle at its limit, whose
-    stiffness follows; it is damped critically. ``timestep`` [s] of MuJoCo.
+    installed MuJoCo has it), or ``"auto"``: ``"lugre"`` if the law's static limit is above the
+    kinetic one, else ``"frictionloss"``. ``presliding`` [m or rad]: deflection of a bristle at its
+    limit, from which its stiffness follows; the bristle is damped critically. ``timestep`` [s] of
+    MuJoCo.
 
-    ``compare``: whether both simulate the loads of ``problem`` from its start to its end, and
-    whether MuJoCo holds half of each friction limit for ten seconds, at rest and shaken with 40 %
-    of it at 10 Hz: the exact law rests there. Returns a :class:`jfric.exports.MjcfExport`.
+    ``compare``: whether both simulators apply the loads of ``problem`` from its start to its end,
+    and whether MuJoCo is loaded with half of each friction limit for ten seconds, at rest and
+    shaken with 40 % of it at 10 Hz: the exact law rests there. Returns a
+    :class:`jfric.exports.MjcfExport`.
 
     Raises :class:`jfric.ProblemError` for bodies, joints, energies, full matrices and moving
-    supports, and where the package ``mujoco`` is missing for what needs it; what else the model
-    does not represent is listed in ``lost``::
+    supports, and if the package ``mujoco`` is needed and missing; other omissions of the model are
+    listed in ``lost``::
 
         >>> found = jfric.export_mjcf(problem, compare=False)
         >>> 'stiffness="5000.0" frictionloss="100.0"' in found.xml, found.lost

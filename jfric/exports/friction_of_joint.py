@@ -1,7 +1,7 @@
-"""A friction element as parameters of a joint or tendon of MuJoCo, and what is lost on the way.
+"""A friction element as parameters of a joint or tendon of MuJoCo, and the resulting omissions.
 
 ``frictionloss`` is Coulomb's law, softened: MuJoCo lets it creep. A bristle (LuGre) is a passive
-``dcmotor``, where the installed version has it: with the deflection ``z``
+``dcmotor``, if the installed version has it, with the deflection ``z``
 
     z' = v - sigma_0 |v| z/g(v),    F = sigma_0 z + sigma_1 z'
     g(v) = F_c + (F_s - F_c) exp(-(v/v_s)^2)
@@ -21,7 +21,7 @@ from jfric.system.friction import Friction
 from jfric.system.functions import Constant
 from jfric.system.laws import AbstractLaw, Coulomb, Directional, FrictionCurve, Stribeck
 
-#: How friction is written: what fits its law, or one form for all.
+#: Form of the friction: the one that fits its law, or one form for all elements.
 Form = Literal["auto", "frictionloss", "lugre"]
 
 
@@ -41,22 +41,22 @@ class Bristle:
 
 @dataclass(frozen=True)
 class JointFriction:
-    """Parameters of MuJoCo that stand for one friction element."""
+    """Parameters of MuJoCo that represent one friction element."""
 
     frictionloss: float
     damping: float
     bristle: Bristle | None
-    #: Sentences on what is not represented.
+    #: Sentences on effects that are not represented.
     lost: tuple[str, ...]
 
     @property
     def limit(self) -> float:
-        """Largest force [N or N m] that holds."""
+        """Largest force [N or N m] that the friction can hold."""
         return self.frictionloss if self.bristle is None else self.bristle.static
 
 
 def require_form(found: str, *, bristles: bool | None) -> None:
-    """Raise :class:`ProblemError` for a form that there is not, or that is not installed."""
+    """Raise :class:`ProblemError` for a form that does not exist or is not installed."""
     allowed = get_args(Form)
     if found not in allowed:
         hint = nearest(str(found), allowed)
@@ -100,7 +100,7 @@ def joint_friction(
     drops = not isinstance(law, Coulomb) and static > kinetic
     if form == "lugre" or (form == "auto" and drops and bristle):
         stiffness = max(static, kinetic) / presliding if static > 0.0 else 0.0
-        # Slower than what a load that is put on at once causes before it is held, it would let go.
+        # With a smaller velocity than a sudden load causes before it is held, it would let go.
         stribeck = _mean(law, "v_s") or presliding * float(np.sqrt(stiffness / inertia))
         damping = 2.0 * float(np.sqrt(stiffness * inertia))
         lost.append(f"it yields by about {presliding:g} before it slides")

@@ -1,7 +1,7 @@
 """A problem as a model of MuJoCo (MJCF): a body and a joint for each degree of freedom.
 
-Along one degree of freedom an element belongs to its joint, else to a fixed tendon, whose length is
-the elongation. Loads are motors, whose controls are their functions of time.
+Along one degree of freedom an element belongs to its joint, otherwise to a fixed tendon, whose
+length is the elongation. Loads are motors, whose controls are their functions of time.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction
 from jfric.system.problem import Problem
 
-#: What a hinge or slider weighs beside the inertia of its degree of freedom.
+#: Mass of a hinge or slider in addition to the inertia of its degree of freedom.
 LIGHT = 1e-9
-#: Sections that give a model, and those that only others can be built from.
+#: Sections that the model represents.
 TAKEN = ("mass", "spring", "damper", "friction", "load", "pendulum")
-#: Sections without which the system would be another one.
+#: Sections without which the system would be a different one.
 NEEDED = ("body", "lagrangian", "joint", "velocity", "pin", "slider", "weld", "gear", "rolling")
 NEEDED += ("base",)
 
@@ -39,14 +39,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Model:
-    """MJCF, and what is needed to run it."""
+    """MJCF, and the data that a run of it needs."""
 
     xml: str
     dofs: tuple[str, ...]
-    #: Functions of time of the motors, in order.
+    #: Functions of time of the motors, in their order.
     loads: tuple[Callable, ...]
     friction: tuple[Row, ...]
-    #: What the model does not represent: label and sentence.
+    #: Omissions of the model: label and sentence.
     lost: tuple[str, ...]
 
 
@@ -72,7 +72,8 @@ class _Builder:
     actuators: list[str] = field(default_factory=list)
 
     def place(self, direction: Direction) -> tuple[_Part, float, str]:
-        """Where an element acts, its coefficient there, and how an actuator names it."""
+        """The part on which an element acts, its coefficient there, and the attribute for
+        actuators."""
         w = self.vector(direction)
         (at,) = np.nonzero(w)
         if len(at) == 1:
@@ -90,9 +91,10 @@ class _Builder:
 def build_model(
     problem: Problem, form: Form, presliding: float, timestep: float, *, bristles: bool
 ) -> Model:
-    """The model of ``problem``; raises :class:`jfric.ProblemError` for what is no chain of masses.
+    """The model of ``problem``; raises :class:`jfric.ProblemError` for anything but a chain of
+    masses.
 
-    ``form``, ``presliding``: see :func:`joint_friction`; ``bristles``: whether there are such.
+    ``form``, ``presliding``: see :func:`joint_friction`; ``bristles``: whether MuJoCo has bristles.
     """
     problem = problem.resolved()
     _require(problem)
@@ -117,7 +119,7 @@ def build_model(
     _springs(builder)
     _dampers(builder)
     hanging = _pendulums(builder, inertia, lost)
-    # Motors come first: their controls are then the first, whatever other actuators have.
+    # Motors come first, so that their controls are the first, whatever other actuators have.
     loads = []
     for label, load in problem.labelled("load").items():
         _, gear, where = builder.place(load.direction)
@@ -157,7 +159,7 @@ def _springs(builder: _Builder) -> None:
         name = "springref" if "springref" in parts[key].attributes else "springlength"
         parts[key].add("stiffness", total)
         rest = sum(k * x for k, x in found) / total if total else 0.0
-        # For a tendon -1 means another thing: its length at the start.
+        # For a tendon -1 has another meaning: its length at the start.
         rest = float(np.nextafter(-1.0, 0.0)) if rest == -1.0 else rest
         parts[key].attributes[name] = rest
 
@@ -176,7 +178,7 @@ def _supported(builder: _Builder, label: str, direction: Direction) -> None:
 
 def _pendulums(builder: _Builder, inertia: dict[str, float], lost: list[str]):
     """Mass, length and gravity of hanging masses, by degree of freedom; their inertia is part of
-    what is given."""
+    the given inertia."""
     found: dict[str, tuple[float, float, float]] = {}
     for label, pendulum in builder.problem.labelled("pendulum").items():
         m, length, g = (float(x) for x in (pendulum.m, pendulum.L, pendulum.g))

@@ -1,4 +1,4 @@
-"""Runs of the installed MuJoCo: the same input, and friction under loads below its limit."""
+"""Runs of the installed MuJoCo: equal input, and friction under loads below its limit."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 
 from jfric.exports.mjcf import Model, Row
 
-#: A passive joint with a bristle: a MuJoCo that reads it has this friction.
+#: A passive joint with a bristle: a MuJoCo that can read it has this friction.
 _PROBE = """<mujoco><worldbody><body><joint name="q" type="hinge"/>
 <inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body></worldbody><actuator>
 <dcmotor joint="q" input="none" motorconst="0" resistance="1" lugre="1 1 1 1 1"/>
 </actuator></mujoco>"""
 #: Duration [s] of the test for creep; the second half counts.
 HOLD = 10.0
-#: Parts of the limit that hold and that shake, and the frequency [Hz].
+#: Parts of the limit that hold and shake, and the frequency [Hz].
 STEADY, SHAKEN, FREQUENCY = 0.5, 0.4, 10.0
 
 
@@ -49,7 +49,7 @@ def has_bristles(mujoco: Any) -> bool:
 
 
 def motion(mujoco: Any, model: Model, times: np.ndarray, timestep: float):
-    """Positions (m, n) at ``times`` [s], which begin at the start."""
+    """Positions (m, n) at ``times`` [s], of which the first is the start."""
     compiled = mujoco.MjModel.from_xml_string(model.xml)
     data = mujoco.MjData(compiled)
     mujoco.mj_resetDataKeyframe(compiled, data, 0)
@@ -72,7 +72,7 @@ def motion(mujoco: Any, model: Model, times: np.ndarray, timestep: float):
 
 
 def creep(mujoco: Any, model: Model, row: Row, timestep: float) -> Creep:
-    """How far one friction element creeps from rest, without springs, gravity and other loads."""
+    """Creep of one friction element from rest, without springs, gravity and other loads."""
     compiled = mujoco.MjModel.from_xml_string(model.xml)
     compiled.opt.gravity[:] = 0.0
     compiled.jnt_stiffness[:] = 0.0

@@ -1,4 +1,4 @@
-"""All figures: of trajectories, sweeps, paths, structures, fits."""
+"""All figures: trajectories, sweeps, paths, structures and fits."""
 
 import lazy_loader
 

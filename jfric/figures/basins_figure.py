@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-#: Colours of failed runs, and of motions without an attractor; lighter ones for basins, on which
-#: their attractors are seen.
+#: Colours of failed runs and of motions without an attractor; lighter colours for basins, on which
+#: the dots of their attractors are visible.
 FAILED_COLOUR, NONE_COLOUR = "#c00000", "#222222"
 LIGHT = 0.45
-#: Attractors with a line of their own beside the map.
+#: Number of attractors with an entry of their own in the legend.
 MOST_LISTED = 12
 MAX_SCATTERED = 20_000
 
 
 def plot_basins(basins: Basins, *, title: str = "") -> Figure:
-    """Figure of ``basins`` over two parameters: a colour for each attractor, its share beside it.
+    """Figure of ``basins`` over two parameters: a colour for each attractor, shares in the legend.
 
     Dots are the attractors, where the axes are positions or velocities of the start. Black: not
-    recognised; red: failed, or a start inside a contact. Of samples: one dot each. ``title``: above
-    it. The figure belongs to no window; save it with ``figure.savefig(path)``. Raises
-    :class:`jfric.ProblemError` for basins over other than two parameters.
+    recognised; red: failed, or a start inside a contact. Samples: one dot each. ``title``: above
+    the figure. The figure belongs to no window; save it with ``figure.savefig(path)``. Raises
+    :class:`jfric.ProblemError` unless the basins have two parameters.
     A mass between two magnets::
 
         >>> magnets = jfric.Problem(
@@ -94,7 +94,7 @@ def plot_basins(basins: Basins, *, title: str = "") -> Figure:
 
 
 def _shares(basins: Basins, colours: list) -> list[Patch]:
-    """Entries of the legend: attractors in their ``colours`` and all else, with their shares."""
+    """Entries of the legend: attractors in their ``colours``, other labels, and all shares."""
     from matplotlib.patches import Patch
 
     handles = [
@@ -125,7 +125,7 @@ def _named(number: int, period: int, share: float) -> str:
 
 
 def _mark(axis: Any, basins: Basins, names: list[str], box: tuple[float, ...]) -> None:
-    """Points of the attractors, where the axes are a position and its velocity."""
+    """Draw the points of the attractors if the axes are a position and its velocity."""
     states = {f"initial.{dof}.{x}": (x, i) for i, dof in enumerate(basins.axes) for x in "qv"}
     if any(name not in states for name in names):
         return

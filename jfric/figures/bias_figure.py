@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def bias_figure(bias: SmoothingBias, title: str = "") -> Figure:
     """Largest distance of each degree of freedom and creep of each contact over the smoothing
-    width, with the slope of first order, and the steps of the integrator."""
+    width, with the slope of first order and the steps of the integrator."""
     curves = [(f"distance {axis}", bias.distance[:, i], "o-") for i, axis in enumerate(bias.axes)]
     curves += [(f"creep {name}", bias.creep[:, i], "s--") for i, name in enumerate(bias.contacts)]
     figure, (left, right) = _panels("smoothing width [m/s or rad/s]")
@@ -31,7 +31,7 @@ def bias_figure(bias: SmoothingBias, title: str = "") -> Figure:
 
 def bristle_figure(bias: BristleBias, title: str = "") -> Figure:
     """Largest distance of each degree of freedom from the set-valued motion over the stiffness of
-    bristles, with the slope of first order in its inverse, and the steps that it takes."""
+    bristles, with the slope of first order in its inverse and the number of steps."""
     curves = [(axis, bias.distance[:, i], "o-") for i, axis in enumerate(bias.axes)]
     figure, (left, right) = _panels("stiffness of the bristles [N/m or N m/rad]")
     left.set_ylabel("largest distance [m or rad]")
@@ -58,7 +58,7 @@ def _distances(
     curves: Sequence[tuple[str, np.ndarray, str]],
     first_order: Callable[[np.ndarray], np.ndarray],
 ) -> None:
-    """``curves`` over ``x``: label, values and style; and the slope of first order."""
+    """Draw ``curves`` over ``x`` (label, values and style) and the slope of first order."""
     for i, (label, values, style) in enumerate(curves):
         known = np.where(values > 0, values, np.nan)
         axis.loglog(x, known, style, color=colour(i), ms=4, label=label)

@@ -1,4 +1,4 @@
-"""Picture of a comparison of laws."""
+"""Figure of a comparison of laws."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from jfric.fits.comparison.result import LawComparison
 
 FOLD, MEAN, CHOSEN = "#9a9a9a", "#1f4e79", "#3a7d44"
-#: An error so many times the best is drawn at the edge.
+#: Ratio to the best error at which a larger error is drawn at the edge.
 EDGE = 4.0
 
 
 def plot_comparison(compared: LawComparison) -> Figure:
-    """Errors of all laws on what was left out, one panel for each criterion.
+    """Errors of all laws on held-out data, one panel for each criterion.
 
     Grey: single folds; dark: mean and the standard error of its difference from the best law; the
     laws within one standard error are filled green, and the name of the recommended law is bold.
@@ -61,7 +61,7 @@ def plot_comparison(compared: LawComparison) -> Figure:
 
 
 def _unit(c: Criterion) -> tuple[float, str]:
-    """Factor and unit of errors: positions in thousandths, forces as parts of measured forces."""
+    """Factor and unit of errors: positions in thousandths, forces relative to measured forces."""
     if c.unit in ("m", "rad"):
         return 1e3, f"m{c.unit}"
     return 100.0 / c.size, "%"

@@ -29,7 +29,7 @@ def joined(
     ts: np.ndarray, times: np.ndarray, *curves: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, ...]:
     """Times in order, and ``curves`` there: values at the samples ``ts``, before and after the
-    events at ``times``. A sample at the very time of an event counts as after it."""
+    events at ``times``. A sample exactly at the time of an event counts as after the event."""
     every = np.concatenate([ts, times, times])
     rank = np.concatenate([np.full(ts.size, 2), np.zeros(times.size), np.ones(times.size)])
     order = np.lexsort((rank, every))
@@ -37,7 +37,7 @@ def joined(
 
 
 class ForceCurve(NamedTuple):
-    """Force of one contact at the requested times, with what to call it."""
+    """Force of one contact at the requested times, with its label and unit."""
 
     contact: int
     name: str
@@ -47,7 +47,7 @@ class ForceCurve(NamedTuple):
 
 
 def force_curves(solution: Solution, problem: Problem) -> list[ForceCurve]:
-    """Friction force of each contact; normal forces where no contact has friction."""
+    """Friction force of each contact; normal forces if no contact has friction."""
     units = column_units(problem, solution)
     rubs = has_friction(problem)
     lambda_t, lambda_n = np.asarray(solution.lambda_t), np.asarray(solution.lambda_n)
@@ -67,7 +67,7 @@ def force_curves(solution: Solution, problem: Problem) -> list[ForceCurve]:
 
 
 def force_points(solution: Solution, line: ForceCurve) -> tuple[np.ndarray, np.ndarray]:
-    """Samples of a force, its jumps at the contact's own events drawn upright."""
+    """Samples of a force, with vertical lines for its jumps at the contact's own events."""
     ts, values = np.asarray(solution.ts), np.array(line.values, float)
     values[~np.isfinite(values)] = np.nan
     log = solution.events.used()

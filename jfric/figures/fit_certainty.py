@@ -1,4 +1,4 @@
-"""Panels of how certain a fit is: profiles of the cost, and parameters against each other."""
+"""Panels of the certainty of a fit: profiles of the cost, and pairs of parameters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jfric.fits.uncertainty.posterior import Posterior
     from jfric.fits.uncertainty.profile import Profile
 
-#: Parameters drawn against each other, and samples of a posterior among them.
+#: Most parameters drawn in pairs, and most samples of a posterior in each panel.
 MAX_CORNER, MAX_SCATTERED = 6, 5_000
 #: Radii of the ellipses that hold 50 and 95 % of a normal distribution in two dimensions.
 ELLIPSES = (1.1774, 2.4477)
@@ -25,7 +25,7 @@ LIMIT = 3.8415
 
 
 def profiles(found: Mapping[str, Profile]) -> list[Panel]:
-    """Deviance over each parameter, the others fitted, beside the parabola of a linear model."""
+    """Deviance over each parameter, the others fitted, with the parabola of a linear model."""
     panels = []
     for name, profile in found.items():
         good = np.isfinite(profile.deviance)
@@ -54,7 +54,7 @@ def profiles(found: Mapping[str, Profile]) -> list[Panel]:
 
 def corner(result: FitResult, posterior: Posterior | None = None) -> Panel | None:
     """Densities of the parameters and their pairs: the normal ones of the covariance, and samples
-    of the posterior where there are some; None where no parameter has a finite error."""
+    of the posterior, if any; None if no parameter has a finite error."""
     covariance = result.covariance()
     known = np.flatnonzero(np.isfinite(np.diagonal(covariance.matrix)))[:MAX_CORNER]
     if known.size == 0:
@@ -69,7 +69,7 @@ def corner(result: FitResult, posterior: Posterior | None = None) -> Panel | Non
     sd = np.sqrt(np.diagonal(matrix))
     reach = 4.0 * sd
     if drawn is not None:
-        # Nearly all samples are seen, however far they lie.
+        # Nearly all samples are visible, however far they lie.
         reach = np.maximum(reach, np.quantile(np.abs(drawn - centre), 0.999, axis=0))
         some = some_rows(len(drawn), MAX_SCATTERED)
     for i in range(count):
@@ -108,7 +108,7 @@ def corner(result: FitResult, posterior: Posterior | None = None) -> Panel | Non
 
 
 def _pair(axis, centre: np.ndarray, matrix: np.ndarray, drawn: np.ndarray | None) -> None:
-    """Samples of two parameters, and the ellipses of their covariance."""
+    """Draw samples of two parameters, and the ellipses of their covariance."""
     if drawn is not None:
         x, y = drawn.T
         axis.plot(x, y, ".", ms=1.0, color=MEASURED, alpha=0.3, rasterized=True)

@@ -1,6 +1,6 @@
-"""Panels of a fit: simulated beside measured, residuals, starts, compared laws.
+"""Panels of a fit: simulated and measured signals, residuals, starts, compared laws.
 
-Each is a picture of its own, so that a page can set them side by side or one below the other.
+Each panel is a separate picture, so that a page can place panels side by side or one below another.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from jfric.fits.fit_result import FitResult
 
 MEASURED, SIMULATED, RESIDUAL = "#9a9a9a", "#1f4e79", "#c0504d"
-#: Records drawn one below the other; the others are in the table only.
+#: Most records drawn one below another; further ones are in the table only.
 MAX_RECORDS = 6
-#: Parameters whose correlation is drawn.
+#: Most parameters whose correlation is drawn.
 MAX_PARAMETERS = 16
-#: Signals whose residuals are drawn, and bins of their means.
+#: Most signals whose residuals are drawn, and number of bins of their means.
 MAX_SIGNALS, BINS = 3, 24
 
 
 class Panel(NamedTuple):
-    """A picture and what it shows, in words."""
+    """A picture, and a description of its content in words."""
 
     figure: Figure
     shows: str
 
 
 def compared(found: Sequence[Series]) -> list[Panel]:
-    """Simulated, with the band of new samples, against measured, and residuals in time."""
+    """Simulated signals, with the band of new samples, over measured ones; residuals in time."""
     panels = []
     for s in found[:MAX_RECORDS]:
         made, axis = _panel()
@@ -76,7 +76,7 @@ def residuals(found: Sequence[Series]) -> list[Panel]:
 
 
 def _scattered(what: str, signal: str, x: np.ndarray, residual: np.ndarray) -> Panel:
-    """Residuals over ``x`` (m,), and their means in bins of as many samples."""
+    """Residuals over ``x`` (m,), and their means in bins with equal numbers of samples."""
     made, axis = _panel()
     axis.plot(x, residual, ".", ms=1.6, color=RESIDUAL, alpha=0.5)
     order = np.array_split(np.argsort(x, kind="stable"), min(BINS, max(x.size // 8, 1)))
@@ -88,7 +88,7 @@ def _scattered(what: str, signal: str, x: np.ndarray, residual: np.ndarray) -> P
 
 def _by_lag(signal: str, chosen: Sequence[Series]) -> Panel:
     longest = max(chosen, key=lambda s: s.t.size)
-    # Missing samples keep their place: a lag is the same time everywhere.
+    # Missing samples keep their place, so that a lag is the same time everywhere.
     place, step = even_grid(longest.t)
     values = np.full(place[-1] + 1, np.nan)
     values[place] = longest.residual
@@ -102,7 +102,7 @@ def _by_lag(signal: str, chosen: Sequence[Series]) -> Panel:
 
 
 def _distribution(signal: str, chosen: Sequence[Series]) -> Panel:
-    """Residuals over the standard deviation of new samples beside the normal distribution."""
+    """Residuals over the standard deviation of new samples, with the normal distribution."""
     values = np.concatenate([s.residual / np.where(s.spread > 0, s.spread, 1.0) for s in chosen])
     made, axis = _panel()
     most = min(float(np.max(np.abs(values), initial=0.0)), 8.0) or 1.0
@@ -141,7 +141,7 @@ def correlations(result: FitResult) -> Panel | None:
 
 
 def starts(result: FitResult) -> Panel:
-    """Costs of all descents, best first: a broad step at the bottom says that it is found often."""
+    """Costs of all descents, best first: a broad step at the bottom means a frequent minimum."""
     made, axis = _panel()
     rows = [row for row in result.waterfall if np.isfinite(row["cost"])]
     cost = np.array([row["cost"] for row in rows])
@@ -155,7 +155,7 @@ def starts(result: FitResult) -> Panel:
     if cost.size and cost.min() > 0 and cost.max() > 2.0 * cost.min():
         axis.set_yscale("log")
     elif cost.size and cost.max() > 0:
-        # Nearly equal ones are a flat step, not the rounding of a logarithmic axis.
+        # Nearly equal costs appear as a flat step, not as the rounding on a logarithmic axis.
         axis.set_ylim(0.0, 1.25 * cost.max())
     if cost.size < 12:
         axis.set_xticks(place)
@@ -171,7 +171,7 @@ def starts(result: FitResult) -> Panel:
 
 
 def _labelled(made: Figure, x: str, y: str, shows: str) -> Panel:
-    """The panel of a picture with one pair of axes, after labels and legend are drawn."""
+    """The panel of a picture with one pair of axes, with labels and legend."""
     (axis,) = made.axes
     axis.set(xlabel=x, ylabel=y)
     legend_below(made, axis.get_legend_handles_labels()[0])

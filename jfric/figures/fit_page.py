@@ -48,7 +48,7 @@ pre { background: #f5f5f5; padding: .8rem; overflow: auto; font-size: .85rem; }
 }
 """
 
-#: Parameters whose profiles are computed for the page, and points of each.
+#: Most parameters whose profiles are computed for the page, and points of each profile.
 MAX_PROFILES, POINTS = 8, 9
 
 
@@ -141,7 +141,7 @@ def _document(config: Config, parts: Iterable[str]) -> str:
 
 
 def _comparison(compared: LawComparison) -> list[str]:
-    """Laws on what they were not fitted to: recommendation, picture, table, warnings."""
+    """Sections of a comparison of laws: recommendation, picture, table, warnings."""
     name, reason = compared.recommended, compared.verdict.reason
     said = reason if name is None else f"Recommended: {name}, {reason}."
     return [
@@ -156,7 +156,7 @@ def _comparison(compared: LawComparison) -> list[str]:
 
 
 def _certainty(result: FitResult, posterior: Posterior | None) -> list[str]:
-    """Correlations, pairs and profiles of what has a finite error."""
+    """Correlations, pairs and profiles of parameters with a finite error."""
     pairs = certainty.corner(result, posterior)
     if pairs is None:
         return []

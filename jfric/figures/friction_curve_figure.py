@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from jfric.fits.curve_fit import CurveFit
 
-#: Speeds drawn in each direction.
+#: Number of speeds drawn in each direction.
 POINTS = 400
 
 
@@ -32,8 +32,8 @@ def plot_friction_curve(
     that holds the true curve with probability ``level`` and the values at the knots.
 
     Speeds are spaced as knots are: evenly near zero, by their logarithm beyond the first knot.
-    ``beside``: other curves by name, functions of speeds (m,) and ``"positive"`` or ``"negative"``.
-    Friction ``2 + |v|`` N, from inverse dynamics::
+    ``beside``: further curves by name, functions of speeds (m,) and ``"positive"`` or
+    ``"negative"``. Friction ``2 + |v|`` N, from inverse dynamics::
 
         >>> law = jfric.FrictionCurve([0.0, 0.1, 0.3, 1.0], [2.0, 2.0, 2.0, 2.0])
         >>> slide = jfric.Problem(
@@ -70,7 +70,7 @@ def plot_friction_curve(
 def _draw_side(
     axis: Axes, found: CurveFit, at: np.ndarray, sign: float, level: float, beside: Mapping
 ) -> None:
-    """The curve in one direction, with its band and the curves ``beside`` it."""
+    """Draw the curve in one direction, with its band and the further curves ``beside``."""
     first, direction = sign > 0, "positive" if sign > 0 else "negative"
     band, knots = found.band(at, direction, level), found.knots(direction)
     axis.fill_between(

@@ -1,4 +1,4 @@
-"""Pictures of a mechanism at some instants, and animations; contacts coloured by their mode."""
+"""Pictures of a mechanism at some instants, and animations; contact colours show the mode."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jfric.results.solution import Solution
     from jfric.system.problem import Problem
 
-#: Colours of touching points by mode; what is open is hollow.
+#: Colours of touching points by mode; the marks of open contacts are hollow.
 MARKS = {
     "stick": "#e0a100",
     "slip+": "#2b7bba",
@@ -29,7 +29,7 @@ MARKS = {
     "open": "#ffffff",
 }
 GREY = "#6b6b6b"
-#: Longest animation [s] and fewest pictures of one; longer runs are shown faster.
+#: Longest animation [s], and fewest pictures in one; longer runs are shown faster.
 LONGEST, FEWEST = 10.0, 25
 
 
@@ -38,8 +38,8 @@ def plot_mechanism(
 ) -> Figure:
     """The bodies of ``problem`` at some instants of one trajectory, its ``solution``.
 
-    ``instants``: how many, evenly spaced; ``title``: above them. Bodies are drawn as the hull of
-    their points and the circles of their contacts, with the paths of their centres. Raises
+    ``instants``: number of evenly spaced pictures; ``title``: above them. Bodies are drawn as the
+    hull of their points and the circles of their contacts, with the paths of their centres. Raises
     :class:`jfric.ProblemError` without bodies, or with a trajectory that holds no outputs.
     A falling rod::
 
@@ -88,10 +88,10 @@ def animate(
 ) -> Path:
     """Write an animation (GIF) of one trajectory to ``path``, which is returned.
 
-    The bodies of ``problem`` as its ``solution`` moves them, under a ``title``: in real time with
-    ``fps`` pictures a second, runs of more than ten seconds faster. Raises
-    :class:`jfric.ProblemError` without bodies, and for a ``path`` that exists or does not end in
-    ``.gif``. A falling rod::
+    The animation shows the bodies of ``problem`` as its ``solution`` moves them, under a ``title``,
+    in real time with ``fps`` pictures per second; runs of more than ten seconds are shown faster.
+    Raises :class:`jfric.ProblemError` without bodies, and for a ``path`` that exists or does not
+    end in ``.gif``. A falling rod::
 
         >>> rod = jfric.Body(2.0, 0.5, at=(0, 1), points={"left": (-0.8, 0), "right": (0.8, 0)})
         >>> elements = {"body": {"rod": rod}, "gravity": jfric.Gravity(10.0)}
@@ -133,8 +133,8 @@ def animate(
 
 
 def require_gif(path: str | os.PathLike[str]) -> Path:
-    """``path`` as one; raises :class:`jfric.ProblemError` unless an animation can be written
-    there."""
+    """``path`` as a path object; raises :class:`jfric.ProblemError` unless an animation can be
+    written there."""
     path = Path(path)
     if path.suffix.lower() != ".gif":
         raise ProblemError(f"animate: found {path.name!r}, the name of an animation ends in .gif")
@@ -155,22 +155,22 @@ def _span(solution: Solution) -> tuple[float, float]:
 
 
 def _view(drawn: Scene) -> np.ndarray:
-    """Corners (2, 2) of the part of the plane that is shown."""
+    """Corners (2, 2) of the visible part of the plane."""
     low, high = drawn.extent()
     size = max(float(np.max(high - low)), 1e-9)
     margin = 0.06 * size
-    # Nothing is shown narrower than a sixth of its length.
+    # The view is never narrower than a sixth of its length.
     narrow = np.maximum(size / 6.0 - (high - low), 0.0) / 2.0
     return np.stack([low - margin - narrow, high + margin + narrow])
 
 
 def _columns(count: int, ratio: float) -> int:
-    """Columns of panels such that all of them fill a page that is wider than high."""
+    """Number of columns of panels that makes the page wider than high."""
     return min(range(1, count + 1), key=lambda n: abs(np.log(ratio * n / (-(-count // n)) / 1.6)))
 
 
 def _centres(drawn: Scene) -> list[tuple[int, np.ndarray]]:
-    """Paths of what stands for each body."""
+    """Paths of the centres of all bodies, with the numbers of the bodies."""
     found = {x.body: x.corners.mean(axis=1) for x in drawn.outlines if x.body >= 0}
     found |= {x.body: x.centre for x in drawn.circles if x.body >= 0}
     return list(found.items())
@@ -181,7 +181,7 @@ def _colour(body: int) -> str:
 
 
 def _draw(axis: Axes, drawn: Scene, k: int, view: np.ndarray) -> None:
-    """All of ``drawn`` at time number ``k``."""
+    """Draw the scene ``drawn`` at time number ``k``."""
     from matplotlib import patches
 
     size = float(np.max(np.ptp(view, axis=0)))
@@ -227,7 +227,7 @@ def _draw(axis: Axes, drawn: Scene, k: int, view: np.ndarray) -> None:
 
 
 def _ground(axis: Axes, start, along, view: np.ndarray, size: float) -> None:
-    """A line of the ground across the view, hatched on the side that is not free."""
+    """Draw a line of the ground across the view, hatched on the side that is not free."""
     from matplotlib.collections import LineCollection
 
     middle = start + along * ((view.mean(axis=0) - start) @ along)

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 class Outline(NamedTuple):
-    """A polygon (f, k, 2) [m] of body number ``body``; two points are a bar."""
+    """A polygon (f, k, 2) [m] of body number ``body``; two points form a bar."""
 
     body: int
     corners: np.ndarray
 
 
 class Circle(NamedTuple):
-    """A circle: centres (f, 2), radius [m], angle (f,) that its body has turned, -1 for the
-    ground; ``hollow``: what touches it is inside."""
+    """A circle: centres (f, 2), radius [m], angle (f,) of its body, number of the body or -1 for
+    the ground; ``hollow``: bodies touch the circle from inside."""
 
     body: int
     centre: np.ndarray
@@ -47,7 +47,7 @@ class Mark(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """All that is drawn at the times ``times`` (f,) [s]."""
+    """All shapes that are drawn at the times ``times`` (f,) [s]."""
 
     times: np.ndarray
     bodies: list[str]
@@ -62,7 +62,7 @@ class Scene(NamedTuple):
     marks: list[Mark]
 
     def extent(self) -> np.ndarray:
-        """Corners (2, 2) of what is drawn, over all times."""
+        """Corners (2, 2) of the drawn shapes over all times."""
         found = [x.corners.reshape(-1, 2) for x in self.outlines]
         for circle in self.circles:
             found += [circle.centre - circle.radius, circle.centre + circle.radius]
@@ -73,7 +73,7 @@ class Scene(NamedTuple):
 
 
 def require_bodies(problem: Problem) -> None:
-    """Raise :class:`jfric.ProblemError` where there is nothing to draw."""
+    """Raise :class:`jfric.ProblemError` for a problem without bodies to draw."""
     if not problem.section("body"):
         raise ProblemError("body: found none; a picture of the mechanism needs bodies")
 
@@ -112,7 +112,7 @@ def scene(solution: Solution, problem: Problem, times: np.ndarray) -> Scene:
             held = guides if label.partition(".")[0] == "slider" else lines
             if not any(np.array_equal(start, x) for x in held):
                 held.append(start)
-        # That of a pin is one of its friction, smaller than the mark of a pin.
+        # The circle of a pin belongs to its friction and is smaller than the mark of a pin.
         if getattr(element, "point", None) is not None and hasattr(element, "radius"):
             circle(element.point, element.radius)
         if getattr(element, "circle", None) is not None:
@@ -166,7 +166,7 @@ def _marks(solution: Solution, problem: Problem, times: np.ndarray, over) -> lis
 
 
 def _touching(problem: Problem, contact: Any):
-    """Where a contact touches, or is nearest to its other side, as a function of positions."""
+    """Function of positions to the point at which a contact touches or is nearest to touching."""
     point = place(problem, contact.point)
     radius = 0.0 if contact.radius is None else contact.radius
     around = None if contact.polygon is None else polygon_gap(problem, contact)
@@ -191,7 +191,7 @@ def _touching(problem: Problem, contact: Any):
 
 
 def _polygon(problem: Problem, name: str):
-    """The hull of a body's points, with its centre where they are fewer than two."""
+    """The hull of a body's points, with its centre if it has fewer than two points."""
     points = [[float(x) for x in at] for at in points_of(problem, name).values()]
     if len(points) < 2:
         points.append([0.0, 0.0])

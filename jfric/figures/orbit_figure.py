@@ -1,4 +1,4 @@
-"""Figures of paths of periodic motions: solid where they are stable, dashed where not."""
+"""Figures of paths of periodic motions: solid lines if stable, dashed lines if not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MARKERS: dict[OrbitKind, tuple[str, str, str]] = {
     "event change": ("o", "#222222", "change of events"),
     "dead end": ("x", "#222222", "dead end"),
 }
-#: More panels than this would be too small to read.
+#: Largest number of panels that is readable.
 MAX_PANELS = 12
 
 

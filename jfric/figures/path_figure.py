@@ -22,7 +22,7 @@ STYLES = {
     Mode.SLIP_NEG: ("-.", "#b8860b", "slip, other direction"),
     Mode.CLOSED: ("-", "#7b4ea3", "closed"),
 }
-#: More panels than this would be too small to read.
+#: Largest number of panels that is readable.
 MAX_PANELS = 12
 
 
@@ -98,7 +98,7 @@ def _draw(axis: Axes, branch: Branch, column: int, row: int | None, path) -> set
 
 
 def _parts(branch: Branch, row: int | None):
-    """Stretches of the branch in which one contact keeps its mode: their lines are not broken."""
+    """Parts of the branch in which one contact keeps its mode, so that their lines are unbroken."""
     found: list[tuple[slice, Mode]] = []
     for part in branch.segments():
         mode = Mode.OPEN if row is None else Mode(int(branch.mode[part.start, row]))

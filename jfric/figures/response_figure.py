@@ -1,4 +1,4 @@
-"""Figures of frequency responses: amplitude and phase, solid where stable, dashed where not."""
+"""Figures of frequency responses: amplitude and phase, solid if stable, dashed if not."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Panels, and curves with an entry of their own in the legend.
+#: Most panels, and most curves with an entry of their own in the legend.
 MAX_PANELS, MAX_LABELLED = 12, 12
-#: Pieces of a line between neighbouring points.
+#: Number of pieces of a line between neighbouring points.
 FINER = 8
 
 
@@ -41,8 +41,8 @@ def plot_response(
     """Figure of a frequency ``response`` under a ``title``.
 
     ``show``: quantities (``"x, rms.v.x"``), one column of panels each; by default the amplitude of
-    the first degree of freedom. Below an amplitude or a harmonic stands its ``phase`` relative to
-    the load. Solid lines: stable motions; dashed: unstable ones; special points are marked (see
+    the first degree of freedom. Below an amplitude or a harmonic is its ``phase`` relative to the
+    load. Solid lines: stable motions; dashed: unstable ones; special points are marked (see
     :class:`jfric.OrbitPoint`). Families have one colour for each curve. Raises
     :class:`jfric.ProblemError` for an unknown quantity. An oscillator::
 
@@ -114,8 +114,8 @@ def _panel(axis: Axes, response: FrequencyResponse, q: CycleQuantity) -> None:
 
 
 def rounded(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A smooth line through points, which lie far apart where the curve is nearly straight; it is
-    monotone between neighbours and so adds no peak."""
+    """A smooth line through points that lie far apart where the curve is nearly straight; the line
+    is monotone between neighbours and so adds no peak."""
     from scipy.interpolate import PchipInterpolator
 
     steps = np.hypot(np.diff(x) / (np.ptp(x) or 1.0), np.diff(y) / (np.ptp(y) or 1.0))
@@ -130,13 +130,13 @@ def rounded(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _continuous(angle: np.ndarray) -> np.ndarray:
-    """Without jumps along the curve, beginning between -360 and 0 degrees, as a motion lags."""
+    """Angle without jumps along the curve, starting between -360 and 0 degrees, as motions lag."""
     known = np.unwrap(angle)
     return known - (2.0 * np.pi if known[0] > np.radians(1.0) else 0.0)
 
 
 def _place(parameter: np.ndarray, value: np.ndarray, row: int, there: float):
-    """Between the rows beside a special point, as far as its frequency tells."""
+    """The place of a special point between its neighbouring rows, by frequency if possible."""
     last = min(row + 1, len(parameter) - 1)
     low, high = parameter[row], parameter[last]
     part = 0.5 if high == low else (there - low) / (high - low)

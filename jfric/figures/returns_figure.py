@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-#: The axis of returns, and how large their dots are.
+#: Name of the axis of returns, and size of their dots.
 RETURNS, DOT = "return", 1.5
 
 
@@ -26,8 +26,8 @@ def plot_returns(
     """Figure of a bifurcation diagram: each return a dot over the parameter, under a ``title``.
 
     ``data``: a table of :func:`jfric.bifurcation_diagram`; ``observe``: the quantities to draw, one
-    panel each (all). Raises :class:`jfric.ProblemError` for a table without returns and for unknown
-    names. A linear oscillator::
+    panel each (default: all). Raises :class:`jfric.ProblemError` for a table without returns and
+    for unknown names. A linear oscillator::
 
         >>> oscillator = jfric.Problem(
         ...     ["x"],

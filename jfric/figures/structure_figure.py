@@ -1,4 +1,4 @@
-"""Figures of a structure: the mesh as it is and deformed, as Janovsky (2015), figure 3."""
+"""Figures of a structure: the undeformed and the deformed mesh, as Janovsky (2015), figure 3."""
 
 from __future__ import annotations
 

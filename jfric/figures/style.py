@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Colours that stay apart for colour-blind readers.
+#: Colours that colour-blind readers can tell apart.
 LINES = ("#1f4e79", "#c0504d", "#3a7d44", "#7b4ea3", "#b8860b", "#2a9d9d", "#8c564b", "#555555")
 
 
@@ -38,8 +38,8 @@ def new_figure(width: float, height: float, pad: float = 0.06) -> Figure:
 def panel_grid(
     count: int, width: float, height: float, margin: float
 ) -> tuple[Figure, Sequence[Axes]]:
-    """A figure with ``count`` panels of this size [inches], three in a row; ``margin``: the height
-    of what stands above and below them."""
+    """A figure with ``count`` panels of this size [inches], three in a row; ``margin``: height of
+    the space above and below the panels."""
     columns = min(3, count)
     lines = -(-count // columns)
     figure = new_figure(width * columns, margin + height * lines)
@@ -50,14 +50,14 @@ def panel_grid(
 
 
 def label_axes(axis: Axes, x: str = "", y: str = "") -> None:
-    """Labels of the axes, where there are some."""
+    """Set the labels of the axes that are not empty."""
     for text, put in ((x, axis.set_xlabel), (y, axis.set_ylabel)):
         if text:
             put(text, fontsize=9)
 
 
 def titled(figure: Figure, title: str, size: float = 12.0) -> Figure:
-    """``figure`` under its ``title``, if that is not empty."""
+    """``figure`` with its ``title`` above it, unless that is empty."""
     if title:
         figure.suptitle(title, fontsize=size, fontweight="bold", x=0.012, ha="left")
     return figure
@@ -77,8 +77,8 @@ def with_unit(name: str, unit: str) -> str:
 def some_rows(count: int, most: int) -> np.ndarray:
     """Numbers of at most ``most`` of ``count`` rows, in order, and equal in every figure.
 
-    Chosen at random: every n-th point of a sequence that fills a space evenly lies in a part of
-    that space.
+    The rows are chosen at random, because every n-th point of a sequence that fills a space evenly
+    lies in a part of that space.
     """
     if count <= most:
         return np.arange(count)
@@ -86,7 +86,7 @@ def some_rows(count: int, most: int) -> np.ndarray:
 
 
 def some_of(shown: int, count: int, what: str) -> str:
-    """``5,000 of 100,000 drawn``, where a figure does not show all; empty where it does."""
+    """``5,000 of 100,000 drawn`` if a figure does not show all; otherwise empty."""
     return f"{shown:,} of {count:,} {what}drawn" if shown < count else ""
 
 

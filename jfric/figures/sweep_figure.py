@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 FAILED = "#c00000"
 COLOURS = "viridis"
-#: A curve of more points is drawn by the smallest and largest value in so many bins.
+#: Number of points above which a curve is drawn by the extreme values in bins.
 MAX_POINTS = 20_000
 BINS = 4_000
-#: A map of more points along an axis is drawn at every second, third ... of them.
+#: Number of points along an axis above which a map is drawn at every second, third ... of them.
 MAX_PIXELS = 2_000
-#: Points of a scatter matrix; histograms are of all rows.
+#: Most points of a scatter matrix; histograms contain all rows.
 MAX_SCATTERED = 5_000
 MAX_IN_MATRIX = 8
 
@@ -43,10 +43,11 @@ MAX_IN_MATRIX = 8
 def plot_sweep(data: xarray.Dataset, observe: Sequence[str] | None = None) -> Figure:
     """Figure of the results ``data`` of a sweep; ``observe``: the observables to draw (all).
 
-    One axis gives curves, two give maps, more give maps over the two longest in the middle of the
-    others, samples give a scatter matrix. Failed trajectories are marked red. The figure belongs
-    to no window; save it with ``figure.savefig(path)``. Raises :class:`ProblemError` for the name
-    of no observable. Two coefficients of friction::
+    One axis gives curves, two give maps, more give maps over the two longest axes at the middle of
+    the others, and samples give a scatter matrix. Failed trajectories are marked red. The figure
+    belongs
+    to no window; save it with ``figure.savefig(path)``. Raises :class:`ProblemError` for an unknown
+    observable. Two coefficients of friction::
 
         >>> table = jfric.sweep(problem, {"friction.mu": [0.1, 0.2]}, "max.u", progress=False)
         >>> figure = jfric.plot_sweep(table)
@@ -62,7 +63,7 @@ def plot_sweep(data: xarray.Dataset, observe: Sequence[str] | None = None) -> Fi
     if len(axes) > 2:
         longest = sorted(axes, key=lambda d: -data.sizes[d])[:2]
         slices = {d: data.sizes[d] // 2 for d in axes if d not in longest}
-    # Middle values of further axes, so that a panel has at most two.
+    # Further axes are taken at their middle values, so that a panel has at most two.
     panels = [(name, data[name].isel(slices)) for name in names]
     status = np.asarray(data["status"].isel(slices))
     figure = _figure(len(panels), wide=len(axes) == 1)
@@ -89,7 +90,7 @@ def chosen_names(known: Sequence[str], observe: Sequence[str] | None) -> list[st
 
 
 def in_order(names: list[str], wanted: Any) -> list[str]:
-    """Names of a table in the order in which they were asked for, not of the store."""
+    """Names of a table in the requested order, not in that of the store."""
     order = list(wanted if wanted is not None else ())
     return sorted(names, key=lambda n: order.index(n) if n in order else len(order))
 
@@ -106,7 +107,7 @@ def _panel(
 ) -> None:
     dims = [str(d) for d in values.dims]
     if len(dims) > 2:
-        # A trajectory at each point of a map: its last value.
+        # A map of trajectories shows the last value at each point.
         values = values.isel({dims[-1]: -1})
         name = f"{name} at {dims[-1]} = {float(values[dims[-1]]):g}"
         dims = dims[:2]
@@ -124,7 +125,7 @@ def _panel(
 
 
 def _failed(status: np.ndarray) -> np.ndarray:
-    """Trajectories that were computed and failed."""
+    """Whether each trajectory was computed and failed."""
     return status > int(Status.OK)
 
 
@@ -147,13 +148,13 @@ def _curve(axis: Axes, along: Any, values: np.ndarray, failed: np.ndarray) -> No
         axis.legend(frameon=False, fontsize=8, loc="best")
     if _is_geometric(x):
         axis.set_xscale("log")
-    # All values that were swept, also those where there is no number to draw.
+    # The axis covers all swept values, also those without a number to draw.
     axis.set_xlim(x[0], x[-1] if x[-1] > x[0] else None)
     label_axes(axis, _label(along))
 
 
 def _thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A long curve by its extremes in bins, each in its place: no spike is lost."""
+    """A long curve reduced to its extremes in bins, each at its place, so that no spike is lost."""
     if x.size <= MAX_POINTS:
         return x, y
     kept = []
@@ -170,13 +171,13 @@ def _thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _map(
     figure: Figure, axis: Axes, along: tuple[Any, Any], values: Any, failed: np.ndarray, name: str
 ) -> None:
-    """The first axis of the table to the right, the second upwards."""
+    """Draw a map: the first axis of the table to the right, the second one upwards."""
     orders = [np.argsort(np.asarray(a), kind="stable") for a in along]
     steps = [max(n // MAX_PIXELS, 1) for n in values.shape]
     kept = [order[::step] for order, step in zip(orders, steps, strict=True)]
     x, y = (np.asarray(a)[rows] for a, rows in zip(along, kept, strict=True))
     z = np.asarray(values[kept[0], kept[1]], float)
-    # A point that failed is seen wherever it lies.
+    # A failed point is visible wherever it lies.
     bad = failed[np.ix_(*orders)]
     for i, step in enumerate(steps):
         bad = np.logical_or.reduceat(bad, np.arange(0, bad.shape[i], step), axis=i)
@@ -202,7 +203,7 @@ def _map(
 
 
 def _edges(x: np.ndarray) -> np.ndarray:
-    """Borders of the cells about increasing points."""
+    """Borders of the cells around increasing points."""
     if x.size == 1:
         half = 0.5 * abs(x[0]) or 0.5
         return np.array([x[0] - half, x[0] + half])
@@ -221,12 +222,13 @@ def _is_geometric(x: np.ndarray) -> bool:
 
 
 def _label(values: Any, name: str = "") -> str:
-    """The name of a column of the table, or another ``name`` of it, with its unit."""
+    """The name of a column of the table, or another ``name`` for it, with its unit."""
     return with_unit(name or str(values.name), str(values.attrs.get("units", "")))
 
 
 def _scatter_matrix(data: xarray.Dataset, names: list[str]) -> Figure:
-    """Each parameter and observable against each other; histograms on the diagonal."""
+    """Matrix of panels, each parameter and observable over each other; histograms on the
+    diagonal."""
     parameters = in_order(
         [str(c) for c in data.coords if data[c].dims == (NUMBER_AXIS,)],
         data.attrs.get("parameters"),
@@ -274,7 +276,7 @@ def _title(
     slices: dict[str, int],
     drawn: str = "",
 ) -> None:
-    """``drawn``: which part of the points is seen, where that is not all."""
+    """Add a title; ``drawn``: the visible part of the points, if not all are drawn."""
     text = [str(data.attrs.get("title", ""))]
     text += [f"{d} = {float(data[d][i]):g}" for d, i in slices.items()]
     failed, missing = int(_failed(status).sum()), int((status < 0).sum())

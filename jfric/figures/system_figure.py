@@ -1,8 +1,7 @@
 """Sketch of a system: a block for each degree of freedom, and elements between them.
 
-Blocks stand side by side, moving supports among them. Each element has a lane of its own from one
-block to another, or to a piece of the ground beside its block; lanes that pass a block go behind
-it.
+Blocks stand side by side, moving supports among them. Each element has its own lane from one block
+to another, or to a piece of the ground next to its block; lanes that pass a block go behind it.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
 
     from jfric.system.problem import Problem
 
-#: More degrees of freedom are not drawn as blocks.
+#: Largest number of degrees of freedom that are drawn as blocks.
 LARGEST = 6
-#: Width of a block and of the room between two, height of a lane.
+#: Width of a block and of the room between two blocks, and height of a lane.
 BLOCK, ROOM, LANE = 0.9, 2.2, 0.72
 #: Inches of a unit.
 SCALE = 0.95
@@ -43,7 +42,7 @@ class _Part:
     text: str
     columns: tuple[int, ...]
     ground: int = 0
-    #: Whether it pushes the blocks at its ends away from itself (1), or together (-1).
+    #: Whether the element pushes the blocks at its ends apart (1), or together (-1).
     pushes: int = 0
 
     @property
@@ -53,13 +52,13 @@ class _Part:
 
     @property
     def rooms(self) -> range:
-        """Rooms between columns that it takes; room ``i`` is to the left of column ``i``."""
+        """Rooms between columns of the element; room ``i`` is to the left of column ``i``."""
         low, high = min(self.columns), max(self.columns)
         return range(low + (self.ground >= 0), high + 1 + (self.ground > 0))
 
 
 def can_be_sketched(problem: Problem) -> bool:
-    """Whether a sketch says something: few degrees of freedom, and elements along them."""
+    """Whether a sketch is useful: few degrees of freedom, and elements along them."""
     return 0 < len(problem.dofs) <= LARGEST and not problem.section("body")
 
 
@@ -109,14 +108,15 @@ def _parts(problem: Problem, columns: list[str]) -> list[_Part]:
     def along(
         section: str, text: str, direction: Direction, ground: int = -1, pushes: int = 0
     ) -> None:
-        # What depends on a difference alone does not end at the ground.
+        # An element that depends on a difference alone does not end at the ground.
         add(section, text, at(direction), 0 if _is_relative(direction, columns) else ground, pushes)
 
     def at(direction: Any) -> tuple[int, ...]:
         return tuple(columns.index(x) for x in direction.names if x in columns)
 
     def one_sided(section: str, label: str, direction: Direction, pushes: float) -> None:
-        # What pushes forwards stands to the left; between two blocks it parts them.
+        # An element that pushes forwards stands to the left; between two blocks it pushes them
+        # apart.
         last = max(at(direction), default=0)
         relative = _is_relative(direction, columns)
         names = (columns[last],) if relative else tuple(columns)
@@ -159,14 +159,14 @@ def _parts(problem: Problem, columns: list[str]) -> list[_Part]:
 
 
 def _is_relative(direction: Direction, columns: list[str]) -> bool:
-    """Whether it is the difference of columns alone."""
+    """Whether ``direction`` is a difference of columns alone."""
     names = tuple(x for x in direction.names if x in columns)
     total = float(np.sum(np.asarray(direction.vector(names))))
     return len(names) > 1 and abs(total) < 1e-12
 
 
 def _named(columns: list[str], *functions: Any) -> tuple[int, ...]:
-    """Columns whose names stand in texts."""
+    """Numbers of the columns whose names occur in the texts of ``functions``."""
     words = {x for text in functions if isinstance(text, str) for x in re.findall(r"\w+", text)}
     return tuple(i for i, name in enumerate(columns) if name in words)
 
@@ -178,7 +178,7 @@ def _directions(element: Any, field: str = "direction") -> list[Direction]:
 
 
 def _words(problem: Problem, label: str, section: str) -> str:
-    """The label of an element and its most telling numbers."""
+    """The label of an element and its most important numbers."""
     known: dict[str, Any] = parameters(problem)
     words = []
     for field in getattr(SECTIONS.get(section), "shown", ()):
@@ -196,7 +196,7 @@ def _words(problem: Problem, label: str, section: str) -> str:
 
 
 def _lanes(parts: list[_Part]) -> list[int]:
-    """The first lane of each part that is free in all rooms that it takes."""
+    """The first lane of each part that is free in all its rooms."""
     taken: dict[int, set[int]] = {}
     lanes = []
     for part in parts:
@@ -209,7 +209,7 @@ def _lanes(parts: list[_Part]) -> list[int]:
 
 
 def _draw(axis: Axes, part: _Part, y: float) -> None:
-    """One element in its lane: its symbol in the last room, a line through those before."""
+    """Draw one element in its lane: its symbol in the last room, a line through the other rooms."""
     low, high = min(part.columns), max(part.columns)
     if part.section == "load":
         left = _left(low) + BLOCK
@@ -245,7 +245,7 @@ def _draw(axis: Axes, part: _Part, y: float) -> None:
 
 
 def _block(axis: Axes, problem: Problem, column: int, name: str, lanes: list[int]) -> None:
-    """A body, or a moving support, over its lanes."""
+    """Draw a body, or a moving support, over its lanes."""
     from matplotlib.patches import FancyBboxPatch
 
     top, bottom = -min(lanes) * LANE - 0.08, -(max(lanes) + 1) * LANE + 0.08
@@ -275,7 +275,7 @@ def _block(axis: Axes, problem: Problem, column: int, name: str, lanes: list[int
         ha="center",
         va="center",
         zorder=8,
-        color="#111111",  # on a light block, whatever the page's colours are
+        color="#111111",  # the block is light in every theme of the page
         bbox=box,
     )
     symbols.arrow(axis, x + 0.15, top + 0.14, x + BLOCK - 0.15, top + 0.14, "->")

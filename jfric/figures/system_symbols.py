@@ -17,7 +17,7 @@ SIZE = 0.16
 
 
 def line(axis: Axes, x, y, **style) -> None:
-    """A line through points."""
+    """Draw a line through points."""
     axis.plot(x, y, **{**_LINE, **style})
 
 
@@ -67,7 +67,7 @@ def spring_and_slider(axis: Axes, left: float, right: float, y: float) -> None:
 
 
 def gap_spring(axis: Axes, left: float, right: float, y: float) -> None:
-    """A spring with clearance, which is at its second end."""
+    """A spring with clearance at its second end."""
     middle = left + 0.62 * (right - left)
     other = middle + np.copysign(0.14, right - left)
     spring(axis, left, middle, y)
@@ -86,7 +86,7 @@ def contact(axis: Axes, left: float, right: float, y: float) -> None:
 
 
 def box(axis: Axes, left: float, right: float, y: float) -> None:
-    """Anything else: a box."""
+    """A box, for all other elements."""
     middle, half = 0.5 * (left + right), 0.26
     line(axis, [left, middle - half], [y, y])
     corners = [middle - half, middle + half, middle + half, middle - half, middle - half]
@@ -102,7 +102,7 @@ def ground(axis: Axes, x: float, y: float, side: int) -> None:
 
 
 def arrow(axis: Axes, x0: float, y0: float, x1: float, y1: float, ends: str = "-|>") -> None:
-    """An arrow from one place to another."""
+    """Draw an arrow from one place to another."""
     axis.annotate(
         "",
         (x1, y1),
@@ -112,7 +112,7 @@ def arrow(axis: Axes, x0: float, y0: float, x1: float, y1: float, ends: str = "-
 
 
 Symbol = Callable[["Axes", float, float, float], None]
-#: Symbols by what the classes of elements call them.
+#: Symbols by the names that the classes of elements give them.
 SYMBOLS: dict[str, Symbol] = {
     "spring": spring,
     "damper": damper,

@@ -1,4 +1,4 @@
-"""Figures of a trajectory: motion and friction over time with its phases, and phase portraits."""
+"""Figures of a trajectory: motion and friction over time with phases, and phase portraits."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ MODES = {
     "free": "#d9d9d9",
 }
 SEGMENTS = ("#f4a582", "#92c5de", "#b8e186", "#d1b5e0", "#fddbc7")
-#: More ticks than this over time would only blacken the axis.
+#: Number of ticks over time above which they would blacken the axis.
 MAX_TICKS = 400
 
 
 def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
     """Figure of one trajectory, the ``solution`` of ``problem``, under a ``title``.
 
-    Displacement, velocity and friction force over time with the phases shaded and the events
-    marked, and the phase portrait. Systems with several contacts (or piecewise-linear elements) get
+    The panels are displacement, velocity and friction force over time with shaded phases and marked
+    events, and the phase portrait. Systems with several contacts (or piecewise-linear elements) get
     one row of phases each.
     The figure belongs to no window; save it with ``figure.savefig(path)``::
 
@@ -135,7 +135,7 @@ def _mode_colour(label: str, labels: list[str]) -> str:
 
 
 def _shade(axis: Axes, spans: list[Phase]) -> None:
-    if len(spans) > MAX_TICKS:  # too narrow to be told apart
+    if len(spans) > MAX_TICKS:  # too narrow to be distinguished
         return
     labels = _other_labels({"": spans})
     for start, end, label in spans:
@@ -143,7 +143,7 @@ def _shade(axis: Axes, spans: list[Phase]) -> None:
 
 
 def _other_labels(tracks: dict[str, list[Phase]]) -> list[str]:
-    """Names of segments, which have no colour of their own, in a fixed order."""
+    """Names of segments without a colour of their own, in a fixed order."""
     return sorted({p.label for spans in tracks.values() for p in spans if p.label not in MODES})
 
 
@@ -161,7 +161,7 @@ def _draw_phases(axis: Axes, tracks: dict[str, list[Phase]]) -> None:
 
 
 def _ticks(axis: Axes, solution: Solution) -> None:
-    """Events as ticks along the top edge; impacts longer and red."""
+    """Draw events as ticks along the top edge; impacts are longer and red."""
     log = solution.events.used()
     time, impact = np.asarray(log.time), np.asarray(log.impact).astype(bool)
     if not 0 < time.size <= MAX_TICKS:
@@ -184,7 +184,7 @@ def _finish(axes: list[Axes], rows: int) -> None:
 
 
 def _portraits(figure: Figure, grid, solution: Solution, kinds, units) -> None:
-    """Velocity over displacement, one panel for translations and one for rotations."""
+    """Draw velocity over displacement, one panel for translations and one for rotations."""
     share = grid[:, 1].subgridspec(len(kinds), 1)
     for row, members in enumerate(kinds.values()):
         axis = figure.add_subplot(share[row])
@@ -201,7 +201,7 @@ def _portraits(figure: Figure, grid, solution: Solution, kinds, units) -> None:
         rate = with_unit("angular velocity" if rotation else "velocity", units[f"v.{name}"])
         label_axes(axis, place, rate)
         style_axes(axis)
-        # No legend, which would cover curves: colours are those of the motion over time.
+        # A legend would cover curves: the colours are those of the motion over time.
         axis.margins(0.06)
 
 

@@ -1,4 +1,4 @@
-"""Files: TOML descriptions of a system, read into a Problem and written back; results."""
+"""Files: TOML descriptions of a system, read into a Problem and written from it; results."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Checks of a file: their quantities resolved against the problem's names."""
+"""Checks of a file: their quantities, resolved with the names of the problem."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CHECKS = List(
 
 
 def checks(raw: list[dict[str, Any]], problem: Problem) -> tuple[Check, ...]:
-    """The checks that a file gives; raises :class:`jfric.ProblemError`."""
+    """The checks in a file; raises :class:`jfric.ProblemError` for wrong ones."""
     return tuple(_check(table, Place("check").entry(i), problem) for i, table in enumerate(raw))
 
 

@@ -1,7 +1,7 @@
-"""A codec: how values of one type stand in a file.
+"""A codec: representation of the values of one type in a file.
 
-A codec says what is wrong with the shape of a value (``mistakes``), reads it, writes it, and gives
-its JSON schema. Shapes of a whole file are judged before anything of it is read.
+A codec finds mistakes in the shape of a value (``mistakes``), reads it, writes it, and gives its
+JSON schema. The shape of a whole file is checked before any of its values is read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jfric.system.dimensions import power_dimension
 from jfric.system.fields import POWERS, About
 from jfric.system.units import Dimension
 
-#: What a codec of several keys gives where a file has none of them.
+#: Result of a codec of several keys if a file has none of them.
 MISSING: Any = object()
 
 
@@ -31,23 +31,23 @@ class System(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Path of a value in a file, and what its numbers measure there."""
+    """Path of a value in a file, and the dimension of its numbers there."""
 
     where: str = ""
     about: About = About()
-    #: Whether that is along a translation or a rotation; None where it is not known.
+    #: Whether the value belongs to a translation or a rotation; None if unknown.
     kind: str | None = "translation"
-    #: What the value measures that this one is a part of.
+    #: Dimension of the value of which this one is a part.
     inside: Dimension | None = None
     system: System = System()
 
     @property
     def measures(self) -> Dimension | None:
-        """Dimension of the numbers here; None: not known."""
+        """Dimension of the numbers here; None if unknown."""
         return self.about.dimension(self.kind, self.inside)
 
     def key(self, name: str, about: About | None = None) -> Place:
-        """The place of a key, whose value may be ``about`` something of its own."""
+        """The place of a key; ``about`` describes its value if it differs from this one."""
         where = f"{self.where}.{name}" if self.where else name
         if about is None:
             return self._replace(where=where)
@@ -61,16 +61,16 @@ class Place(NamedTuple):
         return place._replace(about=About(), inside=power_dimension(index + 1, self.kind))
 
     def error(self, sentence: str) -> ProblemError:
-        """The error that something is wrong here."""
+        """Error with a sentence about the value at this place."""
         return ProblemError(f"{self.where}: {sentence}")
 
     def mistake(self, sentence: str) -> Mistake:
-        """A mistake in the shape of what stands here."""
+        """Mistake in the shape of the value at this place."""
         return Mistake(f"{self.where}: {sentence}" if self.where else sentence)
 
 
 class Mistake(NamedTuple):
-    """One sentence about the shape of a file. Unknown keys go before what they leave missing."""
+    """One sentence about the shape of a file. Unknown keys come before keys that are missing."""
 
     sentence: str
     unknown: bool = False
@@ -95,20 +95,20 @@ def did_you_mean(found: str, allowed: Iterable[str]) -> str:
     """``; did you mean 'mu'?`` for the nearest of ``allowed``, or nothing."""
     names = list(allowed)
     close = close_matches(found, names)
-    # Short names have no ratio to speak of: take one that starts alike.
+    # Short names have no useful ratio of similarity: take a name with the same beginning.
     close = close or [n for n in names if found and n.lower().startswith(found.lower())][:1]
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
 class Codec(abc.ABC):
-    """How values of one type stand in a file, as they are unless a class says otherwise."""
+    """Representation of one type in a file; values stand as they are unless a class differs."""
 
-    #: What a value must be, in words.
+    #: Words for the values that are allowed.
     words: str = "a value"
 
     @abc.abstractmethod
     def takes(self, raw: Any) -> bool:
-        """Whether a value of a file is of this type, whatever is inside it."""
+        """Whether a value of a file is of this type, whatever its content."""
 
     def holds(self, value: Any) -> bool:
         """Whether a value of a problem is written by this codec."""
@@ -116,14 +116,14 @@ class Codec(abc.ABC):
 
     @abc.abstractmethod
     def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        """JSON schema of the values; tables of their own go to ``definitions``."""
+        """JSON schema of the values; separate tables go to ``definitions``."""
 
     def expected(self, place: Place) -> str:
         """Words for what a value must be."""
         return self.words
 
     def example(self, place: Place) -> str:
-        """Words for what to give where a value is missing."""
+        """Words that say what to give for a missing value."""
         return self.expected(place)
 
     def mistakes(self, raw: Any, place: Place) -> Iterator[Mistake]:
@@ -132,7 +132,7 @@ class Codec(abc.ABC):
             yield place.mistake(f"found {describe(raw)}, expected {self.expected(place)}")
 
     def read(self, raw: Any, place: Place) -> Any:
-        """Meaning of a value of a good shape; raises :class:`jfric.ProblemError`."""
+        """The object for a value of a good shape; raises :class:`jfric.ProblemError`."""
         return raw
 
     def write(self, value: Any, place: Place) -> Any:
@@ -144,20 +144,20 @@ class Codec(abc.ABC):
         return value is None
 
     def keys(self, name: str, key: Key) -> dict[str, Key]:
-        """Keys of a table that the field ``name`` of a class stands in; ``key``: for one alone."""
+        """Keys of a table for the field ``name`` of a class; ``key``: the key of a single one."""
         return {name: key}
 
     def take(self, table: dict[str, Any], name: str, place: Place, about: About) -> Any:
-        """The field ``name`` of a class, from the table at ``place``; or :data:`MISSING`."""
+        """The field ``name`` of a class, from the table at ``place``, or :data:`MISSING`."""
         return self.read(table[name], place.key(name, about)) if name in table else MISSING
 
     def put(self, value: Any, name: str, place: Place, about: About) -> dict[str, Any]:
-        """The keys of the table at ``place`` that the field ``name`` is written to."""
+        """The keys of the table at ``place`` that represent the field ``name``."""
         return {name: self.write(value, place.key(name, about))}
 
 
 class Key(NamedTuple):
-    """A key of a table: its type, what it means, and what it is unless given."""
+    """A key of a table: its type, its meaning, and its default."""
 
     codec: Codec
     meaning: str = ""
@@ -167,7 +167,7 @@ class Key(NamedTuple):
 
     @property
     def units(self) -> list[str]:
-        """Units along a translation and along a rotation; none where any is taken."""
+        """Units along a translation and along a rotation; empty if every unit is allowed."""
         kinds = ("translation", "rotation")
         return sorted({d.unit or "1" for k in kinds if (d := self.about.dimension(k))})
 

@@ -17,7 +17,7 @@ from jfric.system.units import Dimension
 if TYPE_CHECKING:
     from jfric.system.controller import Controller
 
-#: Number of evenly spaced outputs where a file does not say.
+#: Default number of evenly spaced outputs.
 DEFAULT_OUTPUTS = 401
 
 
@@ -28,13 +28,13 @@ def time_span(problem: Problem) -> tuple[float, float]:
 
 
 def outside(problem: Problem, times) -> np.ndarray:
-    """Which ``times`` [s] lie outside of the simulated time."""
+    """Whether each of the ``times`` [s] lies outside of the simulated time."""
     time: Any = problem.resolved().time
     return outside_span(times, time.start, time.end)
 
 
 def require_open_loop(config: Config) -> None:
-    """Raise :class:`ProblemError` for a file with a controller, which only fits can close."""
+    """Raise :class:`ProblemError` for a file with a controller, whose loop only fits can close."""
     if config.controller is not None:
         raise ProblemError(
             f"{config.path}: found a table [controller], which only jfric fit (--residual input) "
@@ -68,9 +68,8 @@ class Check:
 class Column:
     """A column of a file: ``SI value = factor * number + offset``.
 
-    ``unit``: as the table gives it; where it gives none, the header of the file may.
-    ``measures``: what the numbers have to measure, None where that is not known. ``resolution``:
-    the step of what was read, in SI.
+    ``unit``: from the table, or else from the header of the file. ``measures``: dimension of the
+    numbers, None if unknown. ``resolution``: step of the readings, in SI.
     """
 
     name: str
@@ -83,11 +82,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Measured:
-    """Which columns hold what. ``records``: pattern of the names of several records in one file,
-    whose columns are ``NAME/column``. Samples before ``start`` and after ``end`` [s] are left out.
-    Without ``time`` rows are steady states, and ``u`` is what was set in each, by the paths of
-    parameters. ``missing_inputs``: whether missing samples of inputs are refused (``"refuse"``) or
-    replaced by the last one (``"hold"``). ``table``: the table as the file gives it."""
+    """Meaning of the columns of a file. ``records``: pattern of the names of several records in one
+    file, whose columns are ``NAME/column``. Samples before ``start`` and after ``end`` [s] are left
+    out. Without ``time`` rows are steady states, and ``u`` holds the settings of each row, by the
+    paths of parameters. ``missing_inputs``: whether missing samples of inputs are refused
+    (``"refuse"``) or replaced by the last one (``"hold"``). ``table``: the table as the file gives
+    it."""
 
     time: Column | None
     y: Mapping[str, Column]
@@ -101,14 +101,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class Config:
-    """A problem as read from a file, with what is to be done with it.
+    """A problem as read from a file, with the computations that the file asks for.
 
     ``outputs``: number of evenly spaced outputs from start to end, or the output times [s].
     ``solver``: the settings that the file gives, by name. ``statics``: the parameter that a path
-    or a limit load follows (``vary``, ``start``, ``stop``, ``seeds``). ``periodic``:
-    which periodic motion is looked for, and the parameter over which it is followed.
+    or a limit load follows (``vary``, ``start``, ``stop``, ``seeds``). ``periodic``: the periodic
+    motion to be found, and the parameter over which it is followed.
     ``response``: the load and the frequencies of a frequency response, and its quantity. ``fit``:
-    what a fit is free to change. ``path``: where it was read.
+    free parameters of a fit. ``path``: path of the file.
     """
 
     problem: Problem

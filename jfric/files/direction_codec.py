@@ -1,4 +1,4 @@
-"""Directions in a file, and what the elongation along them measures."""
+"""Directions in a file, and the dimension of the elongation along them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _require(name: str, place: Place, known: Collection[str]) -> None:
 
 
 def _with_unit(value: Any, name: str, direction: Direction, place: Place) -> Any:
-    """A coefficient, with the unit that tells a reader what the elongation measures."""
+    """A coefficient with a unit that shows the dimension of the elongation."""
     unit = {"translation": "m", "rotation": "/m"}.get(direction.measures or "")
     told = place.system.dofs.get(name, "") == direction.measures
     return value if unit is None or told or not isinstance(value, float) else f"{value!r} {unit}"
@@ -97,7 +97,7 @@ def _with_unit(value: Any, name: str, direction: Direction, place: Place) -> Any
 class Attachment(DirectionCodec):
     """The direction in which an element acts, in one of three keys."""
 
-    #: Exactly one of them is given.
+    #: Keys of which exactly one is given.
     forms = ("dof", "between", "direction")
 
     def keys(self, name: str, key: Key) -> dict[str, Key]:

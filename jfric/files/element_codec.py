@@ -21,12 +21,12 @@ from jfric.system.fields import about, admitted
 from jfric.system.laws import LAWS, AbstractLaw
 from jfric.system.units import Dimension
 
-#: What is read first: along what an element acts decides what its numbers measure.
+#: Fields that are read first: the direction of an element decides the dimension of its numbers.
 _FIRST = (DirectionCodec, Plane, Choice, Text)
 
 
 class ElementCodec(Fields):
-    """A table with the fields of an element, whose numbers are measured along its direction."""
+    """A table with the fields of an element, whose dimensions depend on its direction."""
 
     def __init__(self, cls: type, laws: Mapping[str, type[AbstractLaw]]) -> None:
         with_spin = "spin" in about(cls)
@@ -64,7 +64,7 @@ class ElementCodec(Fields):
         return self.cls(**found)
 
     def measures(self, element: Any, place: Place) -> dict[str, Dimension | None]:
-        """Dimensions of the fields of an element; None where they are not known."""
+        """Dimensions of the fields of an element; None if unknown."""
         at = {name: self._at(name, vars(element), place) for name in self.fields}
         return {name: at[name].key(name, self.about[name]).measures for name in self.fields}
 

@@ -1,4 +1,4 @@
-"""Codecs of the fields of elements, laws and functions of time, by what the fields say."""
+"""Codecs of the fields of elements, laws and functions of time, by the declarations of fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jfric.system.fields import About, about, admitted, words_of
 
 
 class Formula(Text):
-    """A text for a function; Python functions are in no file."""
+    """A text for a function; Python functions cannot be in a file."""
 
     def write(self, value: Any, place: Place) -> str:
         if not isinstance(value, str):
@@ -34,7 +34,7 @@ class FormulaNumber(Number):
 
 
 class Formulas(Names):
-    """Formulas by name; in Python pairs, or one function that returns all."""
+    """Formulas by name; in Python pairs, or one function that returns all values."""
 
     def write(self, value: Any, place: Place) -> Any:
         is_several = isinstance(value, tuple)
@@ -63,7 +63,7 @@ class Gap(Number):
 
 FORMULA = Formula()
 _PAIR = List(NUMBER, 2, 2, missing="two numbers such as [0.5, 0]")
-#: Codecs by the form that a field says it has; modules with a type of their own add theirs.
+#: Codecs by the form that a field declares; modules with their own types add theirs.
 FORMS: dict[str, Codec] = {
     "number": NUMBER,
     "list": List(Number("lists hold numbers only")),
@@ -88,7 +88,7 @@ CLASSES: dict[type, Codec] = {}
 
 
 def codec_of(options: tuple[Any, ...], field: About, form: str = "number") -> Codec:
-    """The codec of a field whose annotation admits ``options``; ``form``: where nothing tells."""
+    """The codec of a field whose annotation admits ``options``; ``form``: the default form."""
     if field.form is not None:
         return FORMS[field.form]
     if words := words_of(options):
@@ -102,7 +102,7 @@ def _needed(field: dataclasses.Field) -> bool:
 
 
 def _plain_default(field: dataclasses.Field) -> Any:
-    """The default of a field where it is a number, a text or a flag."""
+    """The default of a field if it is a number, a text or a flag."""
     plain = isinstance(field.default, (int, float, str)) and field.default != math.inf
     return field.default if plain else None
 
@@ -111,7 +111,7 @@ class Fields(Record):
     """A table with the fields of a class.
 
     ``meanings``: of its keys; ``more``: keys that are no fields; ``form``: of fields that do not
-    say theirs; ``without``: fields that are not in files."""
+    declare one; ``without``: fields that are not in files."""
 
     def __init__(
         self,

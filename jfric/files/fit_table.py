@@ -1,4 +1,4 @@
-"""Table ``[fit]``: what a fit of the system is free to change."""
+"""Table ``[fit]``: the free parameters of a fit of the system."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FIT = Record(
 
 
 def fit_settings(raw: dict[str, Any], problem: Problem) -> dict[str, Any]:
-    """Arguments of :class:`jfric.Free` by path, in SI, and the table as the file gives it."""
+    """Arguments of :class:`jfric.Free` by path, in SI, and the table of the file itself."""
     if not raw.get("free"):
         raise ProblemError(
             'fit.free: missing; give what is free, such as "friction.limit" = {between = ["1 N", '
@@ -67,8 +67,8 @@ def _free(raw: dict[str, Any], path: str, problem: Problem) -> dict[str, Any]:
 
 
 def free_dimension(problem: Problem, path: str) -> Dimension | None:
-    """Dimension of the numbers at a path of a fit; None where it is not known: of a sensor, an
-    input or the controller, whose names the fit checks, except for delays and lags in seconds."""
+    """Dimension of the numbers at a path of a fit. Delays and lags are in seconds; other values of
+    a sensor, an input or the controller have None, and the fit checks their names."""
     try:
         return path_dimension(problem, find_path(problem, path))
     except KeyError:

@@ -1,4 +1,4 @@
-"""Functions of time in a file, and sampled functions from files of their own."""
+"""Functions of time in a file, and sampled functions from separate files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SAMPLED = {"times": "times, increasing", "values": "values, one for each time"}
 
 
 def numbers(values: list[Any], place: Place, unit: str | None) -> list[float]:
-    """Numbers of a list in SI units; bare ones are in ``unit`` where it is given."""
+    """Numbers of a list in SI units; numbers without a unit are in ``unit``, if given."""
     if unit is None:
         return FORMS["list"].read(values, place)
     try:
@@ -107,7 +107,7 @@ class Terms(List):
 
 
 class Sampled(Fields):
-    """Values at times; bare numbers may have a unit in common."""
+    """Values at times; numbers without a unit may have a common one."""
 
     def read(self, raw: Any, place: Place) -> AbstractFunction:
         at = {f: place.key(f, self.about[f]) for f in self.fields}
@@ -134,7 +134,7 @@ class Samples(Record):
     """A file with two columns, time and value."""
 
     def holds(self, value: Any) -> bool:
-        return False  # written as the values at times that it holds
+        return False  # the values at times are written instead
 
     def read(self, raw: Any, place: Place) -> AbstractFunction:
         rows = _rows(place.system.folder / raw["file"], place.key("file"))
@@ -152,7 +152,7 @@ class Samples(Record):
 
 
 def _rows(path: Path, place: Place) -> list[list[float]]:
-    """Times and values of a file with two columns; a first line that is no numbers is a header."""
+    """Times and values of a file with two columns; a first line without numbers is a header."""
     try:
         text = read_text(path)
     except ReadError as error:
@@ -190,7 +190,7 @@ class Wave(Fields):
         try:
             is_text = isinstance(frequency, Expression)
             omega = Expression(f"2*pi*({frequency.text})") if is_text else 2.0 * math.pi * frequency
-        except ValueError as error:  # at the limit of size
+        except ValueError as error:  # the value is at the limit of size
             raise at.error(str(error)) from None
         return Harmonic(found.amplitude, omega, found.phase)
 
@@ -288,7 +288,7 @@ _FORMS: dict[str, tuple[Codec, str]] = {
     ),
     "clipped": (_CUT, "a function cut off at zero"),
 }
-#: Forms of functions of time: each a class whose fields say what they hold.
+#: Forms of functions of time, each a class whose fields describe its content.
 FUNCTIONS = Forms(
     "FunctionTable",
     "A function of time: exactly one of the keys.",

@@ -1,4 +1,4 @@
-"""Friction laws in a file, whose numbers stand among those of their element; factors on them."""
+"""Friction laws in a file, with their numbers among those of their element, and their factors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jfric.system.fields import About
 from jfric.system.laws import LAWS, AbstractLaw, Directional, PerAxis
 from jfric.system.position_factor import PeriodicFactor, SplineFactor
 
-#: Meanings of the keys of laws, in every section that takes one.
+#: Meanings of the keys of laws, in every section that takes a law.
 _MEANINGS = {
     "mu": "coefficient of Coulomb's law",
     "mu_s": "coefficient in stick",
@@ -57,14 +57,14 @@ FORMS["knots"] = Either(
 
 
 class LawCodec(Codec):
-    """A law by the keys that it has; ``law``: its name, where they do not tell it."""
+    """A law, recognised by its keys; ``law``: its name, if the keys do not identify it."""
 
     def __init__(self, laws: Mapping[str, type[AbstractLaw]]) -> None:
         self.laws = laws
         self.fields = {name: Fields(cls, name, form="coefficient") for name, cls in laws.items()}
 
     def takes(self, raw: Any) -> bool:
-        raise NotImplementedError  # it stands in several keys
+        raise NotImplementedError  # a law has several keys
 
     def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError
@@ -98,7 +98,7 @@ class LawCodec(Codec):
         return self.fields[law].read(table, place)
 
     def _pick(self, keys: set[str], candidates: Mapping[str, Any]) -> str | None:
-        """The first law that needs no more than ``keys`` and knows them all."""
+        """The first law that has all of ``keys`` and needs no others."""
         known = {name: self.fields[name].table for name in candidates}
         fits = (n for n, table in known.items() if {*self._required(n)} <= keys <= table.keys())
         return next(fits, None)

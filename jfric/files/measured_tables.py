@@ -1,4 +1,4 @@
-"""Tables ``[data]`` and ``[controller]``: how columns of measured files map to a system."""
+"""Tables ``[data]`` and ``[controller]``: the map from columns of measured files to a system."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _column(raw: Any, place: Place, measures: Dimension | None, problem: Problem
     if isinstance(raw, str):
         return Column(raw, measures=measures)
     unit, place = raw.get("unit", ""), place._replace(inside=measures)
-    # A unit may carry a factor: "35.15 N" is the force of one volt.
+    # A unit may contain a factor: "35.15 N" is the force of one volt.
     text = unit if unit[:1].isdigit() or unit[:1] in "+-." else f"1 {unit}"
     factor = _plain(text, place.key("unit"), problem) if unit else 1.0
     if factor == 0.0:

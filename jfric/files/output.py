@@ -69,7 +69,7 @@ def require_format(name: str) -> None:
 
 
 def import_pyarrow():
-    """pyarrow, or a sentence on how to install it."""
+    """The module pyarrow; raises an error on how to install it if it is missing."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -92,7 +92,7 @@ def _write_parquet(path: Path, table: dict[str, np.ndarray], units: dict[str, st
 
 
 def versions() -> dict[str, str]:
-    """Versions of what computed a result."""
+    """Versions of the programs that computed a result."""
     result = {"python": platform.python_version()}
     for package in ("jfric", "jax", "jaxlib", "diffrax", "equinox", "numpy"):
         try:
@@ -130,7 +130,7 @@ def as_json(content: Any) -> str:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write ``content`` as :func:`as_json` has it."""
+    """Write ``content`` as the text of :func:`as_json`."""
     path.write_text(as_json(content) + "\n", "utf-8")
 
 

@@ -17,7 +17,7 @@ from jfric.system.validation import validate
 def apply_overrides(problem: Problem, assignments: Iterable[str]) -> Problem:
     """``problem`` with every ``path=value`` applied; the result is validated.
 
-    Raises :class:`ProblemError` naming the nearest valid path, or what is wrong with the value.
+    Raises :class:`ProblemError` that names the nearest valid path, or the mistake in the value.
     """
     values = {}
     for assignment in assignments:

@@ -1,5 +1,5 @@
-"""The tables ``[periodic]`` and ``[response]`` of a file: which periodic motion is looked for, and
-over what."""
+"""The tables ``[periodic]`` and ``[response]`` of a file: a periodic motion to be found, and the
+parameter over which it is followed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ RESPONSE = Record(
 
 
 def periodic(raw: dict[str, Any], problem: Problem) -> dict[str, Any]:
-    """Settings that the table ``[periodic]`` gives, in SI units."""
+    """Settings in the table ``[periodic]``, in SI units."""
     place = Place("periodic")
     for end in ("start", "stop"):
         if "vary" not in raw and end in raw:
@@ -68,13 +68,13 @@ def periodic(raw: dict[str, Any], problem: Problem) -> dict[str, Any]:
             raise place.key(end).error("not given, vary needs both start and stop")
     found = PERIODIC.of({k: x for k, x in raw.items() if k != "state"}, problem, "periodic")
     if found.get("transient", 0.5).is_integer():
-        # A number of periods where loads have one, else a time.
+        # A number of periods if loads have one, else a time.
         found["transient"] = int(found["transient"])
     return found | ({"state": _state(raw["state"], problem)} if "state" in raw else {})
 
 
 def _state(raw: list[Any], problem: Problem) -> list[float]:
-    """Positions, velocities, then states of elements."""
+    """A state: positions, velocities, then states of elements."""
     place = Place("periodic.state")
     kinds, states = list(problem.dofs.values()), state_units(problem)
     if len(raw) != 2 * len(kinds) + len(states):

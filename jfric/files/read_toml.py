@@ -1,4 +1,4 @@
-"""Reading of TOML files: ``load`` gives the problem, ``load_config`` everything in the file."""
+"""Reading of TOML files: ``load`` gives the problem, ``load_config`` the whole content."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from jfric.files.statics_table import STATICS
 from jfric.system.problem import Problem
 from jfric.system.registration import register_installed
 
-#: Tables and lists inside each other.
+#: Largest nesting of tables and lists.
 _DEEPEST = 40
 
 
@@ -34,9 +34,9 @@ def load(path: str | os.PathLike[str]) -> Problem:
     """The problem that the TOML file ``path`` describes.
 
     Quantities may carry units (``"5 kN/m"``); bare numbers are SI. Raises
-    :class:`jfric.ProblemError` with one sentence that names the file and the field; also for a
-    file with a table ``[controller]``, whose loop a problem does not hold.
-    What :func:`jfric.to_toml` writes is read again::
+    :class:`jfric.ProblemError` with one sentence that names the file and the field; also for a file
+    with a table ``[controller]``, whose loop a problem does not hold. The text of
+    :func:`jfric.to_toml` gives the same problem::
 
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "block.toml"
@@ -59,8 +59,8 @@ def load_config(path: str | os.PathLike[str]) -> Config:
 
 
 def loads(text: str, path: str | os.PathLike[str] = "<text>") -> Config:
-    """Like :func:`load_config` for TOML text; ``path`` is named in errors, and the paths of files
-    in the text are relative to its folder."""
+    """Configuration like that of :func:`load_config`, from TOML text; ``path`` is named in errors,
+    and the paths of files in the text are relative to its folder."""
     try:
         # Numbers, not tracers, also inside a function that JAX traces.
         with eval_context():
@@ -72,7 +72,7 @@ def loads(text: str, path: str | os.PathLike[str] = "<text>") -> Config:
 def _config(text: str, path: str | os.PathLike[str]) -> Config:
     raw = _parsed(text)
     wrong = shape_error(raw)
-    # What is not known may be of another package.
+    # An unknown name may belong to another package.
     if wrong is not None and register_installed():
         wrong = shape_error(raw)
     if wrong is not None:
@@ -100,7 +100,7 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    """The tables of a TOML text, nested no deeper than recursion may follow."""
+    """The tables of a TOML text, with a nesting that recursion can follow."""
     try:
         raw = tomllib.loads(text)
     except RecursionError:

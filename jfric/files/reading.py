@@ -1,4 +1,4 @@
-"""Text of files that a user names."""
+"""Reading of the text of files that a user names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class ReadError(Exception):
-    """Why a file cannot be read, in a few words."""
+    """Error with the reason why a file cannot be read, in a few words."""
 
 
 def read_text(path: Path) -> str:

@@ -17,7 +17,7 @@ from jfric.system.units import UnitError, expected, to_si
 
 class Number(Codec):
     """A number in SI units, a quantity (``"5 kN/m"``), or an expression (``"$m*$g"``) unless it
-    ``refuses`` one, which says what is needed."""
+    ``refuses`` expressions with a sentence on what is needed."""
 
     def __init__(self, refuses: str = "") -> None:
         self.refuses = refuses
@@ -43,7 +43,7 @@ class Number(Codec):
 
     def write(self, value: Any, place: Place) -> Any:
         if isinstance(value, str):
-            return value  # as a file gave it
+            return value  # the text of a file
         if isinstance(value, Expression):
             return value.text
         if isinstance(value, Tracer):
@@ -52,11 +52,11 @@ class Number(Codec):
 
 
 NUMBER = Number()
-#: A number that no expression may stand for.
+#: A number without expressions.
 PLAIN = Number("expected a number")
 
 
-#: Limits of a number: in words, in a JSON schema, and whether a number keeps within one.
+#: Limits of a number: in words, in a JSON schema, and as a test of a number.
 _LIMITS: dict[str, tuple[str, str, Callable[[Any, float], bool]]] = {
     "above": ("greater than", "exclusiveMinimum", operator.gt),
     "at_least": ("at least", "minimum", operator.ge),
@@ -122,7 +122,7 @@ class Whole(Real):
 
 
 class Text(Codec):
-    """A text; ``missing``: what to give where there is none."""
+    """A text; ``missing``: advice if there is none."""
 
     words = "a text"
 
@@ -144,7 +144,7 @@ class Text(Codec):
 
 
 class Flag(Codec):
-    """True or false; not written where it is what it is unless given."""
+    """True or false; the default is not written."""
 
     words = "true or false"
 

@@ -1,6 +1,6 @@
 """The shape of a file: its sections by the classes of elements, and the tables of every file.
 
-Shapes alone are judged here: keys, types, choices. Numbers and units are read afterwards, and the
+Only shapes are checked here: keys, types, choices. Numbers and units are read afterwards, and their
 meaning is checked in :mod:`jfric.system.validation`.
 """
 
@@ -36,7 +36,7 @@ class File(Record):
 
 
 def file_codec() -> File:
-    """The shape of a file, with the sections and laws that are known now."""
+    """The shape of a file, with the sections and laws that are registered now."""
     keys = {
         "title": Key(Text(), "one line that says what the system is", ""),
         "source": Key(Text(), "who published it, where", ""),
@@ -59,7 +59,7 @@ def file_codec() -> File:
 
 
 def shape_error(raw: dict[str, Any]) -> ProblemError | None:
-    """The first mistake in the shape of a file; unknown keys go before what they leave missing."""
+    """The first mistake in the shape of a file; unknown keys come before keys that are missing."""
     mistakes = [*file_codec().mistakes(raw, Place())]
     first = sorted(mistakes, key=lambda mistake: not mistake.unknown)[:1]
     return ProblemError(first[0].sentence) if first else None

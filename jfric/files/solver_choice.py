@@ -1,4 +1,4 @@
-"""Which solver a configuration and the command line ask for."""
+"""Choice of the solver from a configuration and the command line."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SOLVERS = (
     *("event-driven", "moreau-jean", "midpoint", "stabilised-midpoint", "quasi-static"),
     "smoothed",
 )
-#: Fields of solvers that are objects of Python, which no file holds.
+#: Fields of solvers that are Python objects, which no file holds.
 OBJECTS = ("controller", "diffrax_adjoint")
-#: Settings without which a solver cannot be made, and what to give.
+#: Settings that a solver needs, and what to give for them.
 REQUIRED = {
     "dt": "the length of its steps [s] (dt = 1e-4 in the table [solver], --option dt=1e-4), a "
     "small part of the shortest period of the system",
 }
-#: Settings that measure something, and their limits; :data:`COUNTS` has those that count.
+#: Settings with a physical dimension, and their limits; :data:`COUNTS` has the whole numbers.
 NUMBERS: dict[str, dict[str, float]] = {
     "rtol": {"above": 0.0, "below": 1.0},
     "atol": {"above": 0.0},
@@ -58,7 +58,7 @@ def _classes() -> dict[str, type]:
 
 
 def settings_of(name: str) -> tuple[str, ...]:
-    """Settings that the solver ``name`` takes: the fields of its class; none of an unknown one."""
+    """Settings of the solver ``name``: the fields of its class; empty for an unknown solver."""
     found = _classes().get(name)
     fields = () if found is None else dataclasses.fields(found)
     return tuple(f.name for f in fields if f.init and f.name not in OBJECTS)
@@ -67,8 +67,8 @@ def settings_of(name: str) -> tuple[str, ...]:
 def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -> tuple[Any, dict]:
     """The solver and its settings by name, from a config's ``[solver]`` and overriding values.
 
-    An override of None leaves the config's value; settings that a config gives for another solver
-    than the one asked for are left out. Raises :class:`ProblemError` for an unknown solver or
+    An override of None leaves the config's value; settings of the config for another solver than
+    the requested one are left out. Raises :class:`ProblemError` for an unknown solver or
     flow, and for a setting that the solver does not have.
     """
     given = {k: v for k, v in dict(settings or {}).items() if v is not None}
@@ -102,7 +102,7 @@ def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -
 
 
 def _require(key: str, value: Any) -> None:
-    """Raise :class:`ProblemError` for a value that the setting ``key`` cannot have."""
+    """Raise :class:`ProblemError` for a value that the setting ``key`` does not allow."""
     if key in WORDS:
         if not isinstance(value, str):
             raise ProblemError(f"{key}: found {short(value)}, expected a name")
@@ -131,8 +131,8 @@ def _within(
 
 
 def parse_options(options: Iterable[str], **given: Any) -> dict[str, Any]:
-    """``NAME=VALUE`` settings of the command line, numbers read as such, beside those that are
-    ``given`` by options of their own (None: not given)."""
+    """``NAME=VALUE`` settings of the command line, with numbers converted, and those that are
+    ``given`` by separate options (None: not given)."""
     result = {k: v for k, v in given.items() if v is not None}
     for option in options:
         name, equals, text = (part.strip() for part in option.partition("="))
@@ -169,7 +169,7 @@ def require_flow(flow: str) -> None:
 
 
 def resolved(settings: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
-    """The settings with the flow that ``auto`` stands for, where the solver has flows."""
+    """The settings with ``auto`` replaced by the flow that it selects, if the solver has flows."""
     result = dict(settings)
     if "flow" in result:
         result["flow"] = resolved_flow(result["flow"], problem)
@@ -177,14 +177,13 @@ def resolved(settings: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
 
 
 def solver_label(settings: Mapping[str, Any], problem: Problem) -> str:
-    """``event-driven (exact)``, ``quasi-static``: what tables show."""
+    """Name of a solver in tables: ``event-driven (exact)``, ``quasi-static``."""
     flow = resolved(settings, problem).get("flow")
     return f"{settings['name']} ({flow})" if flow else str(settings["name"])
 
 
 def resolved_flow(flow: str, problem: Problem) -> str:
-    """The flow that ``auto`` stands for: exact where every mode is linear with constant
-    coefficients."""
+    """The flow that ``auto`` selects: exact if every mode is linear with constant coefficients."""
     if flow != "auto":
         return flow
     return "exact" if uses_exact_flow(problem) else "runge-kutta"

@@ -1,4 +1,4 @@
-"""The table ``[solver]`` of a file; what is left out takes the defaults of the solver."""
+"""The table ``[solver]`` of a file; settings that are left out take the solver's defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commented files to begin with, and the record beside the one about a fit."""
+"""Commented starting files, and the record for the one about a fit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jfric.errors import ProblemError, nearest
 
-#: What there is to begin with, and what each file describes.
+#: Kinds of starting files, and the system that each file describes.
 STARTERS = {
     "oscillator": "a mass on a spring with dry friction",
     "drive": "a carriage that a motor pulls, with stick-slip",
@@ -22,8 +22,8 @@ _FOLDER = Path(__file__).parent / "starters"
 
 
 def write_starter(kind: str, path: Path, systems: Mapping[str, Path] | None = None) -> list[Path]:
-    """Write the file to begin with of this ``kind`` to ``path``, beside it the JSON schema that it
-    names and the record, if any, and return what was written. Nothing is overwritten.
+    """Write the starting file of this ``kind`` to ``path``, next to it the JSON schema that it
+    names and its record, if any, and return the written paths. Nothing is overwritten.
 
     ``systems``: further files by name, any of which may be the ``kind``."""
     from jfric.files.schema import json_schema

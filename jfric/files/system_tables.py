@@ -1,4 +1,4 @@
-"""Degrees of freedom, time, starts, matrices and elements in a file, and the problem they make."""
+"""Degrees of freedom, time, starts, matrices and elements in a file, and the problem from them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Starts(Names):
     """Initial states by degree of freedom."""
 
     def read(self, raw: Any, place: Place) -> dict[str, InitialState]:
-        """States, also of unknown degrees of freedom, which the problem itself refuses."""
+        """Initial states; those of unknown degrees of freedom are refused by the problem itself."""
         dofs = place.system.dofs
         at = {dof: place.key(dof)._replace(kind=dofs.get(dof)) for dof in raw}
         return {dof: InitialState(**self.of.read(raw[dof], at[dof])) for dof in raw}
@@ -85,7 +85,7 @@ def _matrix_file(path: Path, place: Place) -> np.ndarray:
 
         matrix = mmread(path)
         return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray(), float)
-    except Exception as error:  # whatever the reader of a format says of a damaged file
+    except Exception as error:  # readers of formats raise anything for a damaged file
         raise place.error(f"cannot read {str(path)!r} ({first_line(error)})") from None
 
 
@@ -123,7 +123,7 @@ _OF_MATRICES = {
     "C": "damping, added to that of the elements",
     "K": "stiffness, added to that of the elements",
 }
-#: Keys of a file that describe the system, before and behind its elements.
+#: Keys of a file that describe the system, before and after its elements.
 BEFORE = {
     "dofs": Key(
         Either(_NAMES, Names(Choice("translation", "rotation"))),
@@ -170,7 +170,7 @@ def problem(raw: dict[str, Any], folder: Path) -> Problem:
         name: [name] if codec.is_flat(raw[name]) else list(raw[name])
         for name, codec in codecs.items()
     }
-    # What is declared as well is judged with the problem.
+    # Degrees of freedom that are also declared are checked with the problem.
     dofs |= {
         k: v for k, v in dofs_of(dict.fromkeys(named.get("body", ()))).items() if k not in dofs
     }
@@ -180,7 +180,7 @@ def problem(raw: dict[str, Any], folder: Path) -> Problem:
     def read(key: Key, name: str) -> Any:
         return key.codec.read(raw.get(name, {}), Place(name, system=system))
 
-    # In the order of the file: names of parameters and of contacts follow it.
+    # In the order of the file, which names of parameters and of contacts follow.
     elements = {s: codecs[s].read(raw[s], Place(s, system=system)) for s in raw if s in codecs}
     time = TIME.read({k: v for k, v in raw["time"].items() if k != "outputs"}, Place("time"))
     found = Problem(

@@ -9,7 +9,7 @@ from jfric.files.codec import Codec, Key, Mistake, Place, did_you_mean
 
 
 class List(Codec):
-    """A list, of a length from ``least`` to ``most`` where these are given."""
+    """A list, with a length from ``least`` to ``most`` if these are given."""
 
     words = "a list"
 
@@ -66,7 +66,7 @@ class List(Codec):
 
 
 class Names(Codec):
-    """A table with names of the user's own, each with a value of one type."""
+    """A table with names of the user's choice, each with a value of one type."""
 
     words = "a table"
 
@@ -99,13 +99,13 @@ class Names(Codec):
 
 
 class Either(Codec):
-    """A value of one of several types; the first speaks where none takes it."""
+    """A value of one of several types; the first type gives the message if none fits."""
 
     def __init__(self, *options: Codec) -> None:
         self.options = options
 
     def option(self, raw: Any) -> Codec:
-        """The codec of a value of a file."""
+        """The codec for a value of a file."""
         return next((option for option in self.options if option.takes(raw)), self.options[0])
 
     def takes(self, raw: Any) -> bool:
@@ -131,7 +131,7 @@ class Either(Codec):
 
 
 class Record(Codec):
-    """A table whose keys are all known; of the keys ``one_of``, exactly one is given."""
+    """A table whose keys are all known; exactly one of the keys ``one_of`` is given."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Record(Codec):
     ) -> None:
         self.name, self.meaning, self.table, self.one_of = name, meaning, keys, one_of
         self.words = words
-        #: Whether messages say what to give where a key is missing.
+        #: Whether messages say what to give for a missing key.
         self.hints = hints
 
     def takes(self, raw: Any) -> bool:
@@ -174,15 +174,15 @@ class Record(Codec):
                 yield Mistake(place.key(name).mistake(sentence).sentence, unknown=True)
 
     def hint(self, key: Key, place: Place) -> str:
-        """Words for what to give where a key is missing."""
+        """Words that say what to give for a missing key."""
         return f"; give {key.codec.example(place)}" if self.hints else ""
 
     def unknown(self, name: str, value: Any, place: Place) -> str:
-        """Sentence on a key that the table does not have."""
+        """Sentence on a key that does not exist in the table."""
         return f"unknown field, allowed are {', '.join(self.table)}{did_you_mean(name, self.table)}"
 
     def contradictions(self, raw: dict[str, Any], place: Place) -> Iterator[Mistake]:
-        """Mistakes in which of the keys are given."""
+        """Mistakes in the combination of given keys."""
         if self.one_of:
             yield from exactly_one(raw, self.one_of, place)
 
@@ -202,7 +202,7 @@ class Record(Codec):
 
     def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
         if self.name not in definitions:
-            definitions[self.name] = {}  # it may hold itself
+            definitions[self.name] = {}  # the table may contain itself
             definitions[self.name] |= self.shape(definitions)
         return {"$ref": f"#/$defs/{self.name}"}
 

@@ -1,4 +1,4 @@
-"""Writing of problems as TOML in SI units, such that reading gives an equal problem."""
+"""Writing of problems as TOML in SI units, from which reading gives an equal problem."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from jfric.system.problem import Problem
 def to_toml(problem: Problem) -> str:
     """``problem`` as TOML text in SI units; ``loads`` gives an equal problem.
 
-    Raises :class:`jfric.ProblemError` for what a file cannot hold: a :class:`jfric.ForceField`,
-    an event with a Python function, a function of time or a law of a class of your own. With the
-    problem of :class:`jfric.Problem`::
+    Raises :class:`jfric.ProblemError` for content that a file cannot hold: a
+    :class:`jfric.ForceField`, an event with a Python function, a function of time or a law of your
+    own class. For the problem of :class:`jfric.Problem`::
 
         >>> print(jfric.to_toml(problem).split("\\n\\n")[4])
         [friction]
@@ -67,7 +67,7 @@ def dump(config: Config | Problem) -> str:
 
 
 def _tables(config: Config) -> dict[str, Any]:
-    """Tables that stand before the elements."""
+    """Tables that come before the elements."""
     problem, place = config.problem, Place()
     found: dict[str, Any] = {
         key: value for key in ("title", "source", "description") if (value := getattr(config, key))
@@ -75,7 +75,7 @@ def _tables(config: Config) -> dict[str, Any]:
     own = dofs_of(problem.section("body"))
     others = {dof: k for dof, k in problem.dofs.items() if dof not in own}
     if list(problem.dofs) != [*others, *own]:
-        others = problem.dofs  # in an order of their own
+        others = problem.dofs  # their order has to be kept
     if others:
         plain = all(k == "translation" for k in others.values())
         found["dofs"] = list(others) if plain else dict(others)
@@ -91,10 +91,10 @@ def _tables(config: Config) -> dict[str, Any]:
 
 
 def _initial(problem: Problem) -> dict[str, Any]:
-    """Initial states by degree of freedom; those of bodies are theirs."""
+    """Initial states by degree of freedom; bodies have their own."""
     of_bodies, found = dofs_of(problem.section("body")), {}
     for dof, state in problem.initial.items():
-        # What velocities of the user's choice give has its home there.
+        # Values that follow from chosen velocities are written with these.
         given = {x: getattr(state, x) for x in "qv" if (dof, x) not in problem.follows}
         if dof not in of_bodies and not all(map(is_zero, given.values())):
             values = {x: NUMBER.write(value, Place(dof)) for x, value in given.items()}
@@ -104,7 +104,7 @@ def _initial(problem: Problem) -> dict[str, Any]:
 
 
 def _settings(config: Config) -> dict[str, Any]:
-    """Tables that stand behind the elements, without checks."""
+    """Tables that come after the elements, without checks."""
     place, matrices = Place("matrices"), vars(config.problem.matrices)
     found: dict[str, Any] = {
         "matrices": {k: _rows(x, place) for k, x in matrices.items() if x is not None},
@@ -135,7 +135,7 @@ def _with_start(name: str, element: Body, problem: Problem) -> Body:
         for what in "qv":
             value = getattr(problem.initial[dof], what)
             follows = (dof, what) in problem.follows
-            # Where there are joints, what is not written follows from them.
+            # With joints, values that are not written follow from them.
             default = is_zero(value) and not has_joints(problem)
             given[coordinate + what] = None if follows or default else value
 
@@ -160,7 +160,7 @@ def _named(section: str, tables: dict[str, Any]):
 
 
 def _super_table(tables: dict[str, Any]):
-    """Tables by name, which need no line of their own."""
+    """Tables by name that need no line of their own."""
     import tomlkit
 
     result = tomlkit.table(is_super_table=True)
@@ -183,7 +183,7 @@ def _table(values: dict[str, Any], units: dict[str, Any]):
 
 
 def _inline(value: Any) -> Any:
-    """A value on one line, tables within it as well."""
+    """A value on one line, with its tables."""
     import tomlkit
 
     if isinstance(value, list):

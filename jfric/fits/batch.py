@@ -37,7 +37,7 @@ class BatchFit:
     cost: np.ndarray
     outcome: np.ndarray
     iterations: np.ndarray
-    #: Measured values of each member (B, E, m, k), and what everything was computed with.
+    #: Measured values of each member (B, E, m, k), and the objective of all fits.
     measured: np.ndarray
     objective: Objective
 
@@ -57,9 +57,9 @@ def fit_batch(
 
     ``problem``, ``free``, ``max_iterations``, ``seed``: as in :func:`jfric.fit`. ``samples``:
     measured values (B, m) of each signal, for each experiment. Predictions do not depend on
-    measured values: ``starts`` points are simulated once and serve all data sets, each of which
-    starts at the best for it. After the fits every data set also tries the results of the others.
-    ``options``: those of :func:`jfric.fit`; the noise has to be given.
+    measured values, so ``starts`` points are simulated once for all data sets, and each data set
+    starts at the point that suits it best. After the fits every data set also tries the results of
+    the others. ``options``: those of :func:`jfric.fit`; the noise has to be given.
     Two data sets, of two coefficients of friction::
 
         >>> t = jnp.linspace(0.1, 2.0, 20)
@@ -84,7 +84,7 @@ def fit_batch(
     if starts > 1:
         points = np.concatenate([points, global_sample(layout, starts - 1, seed)])
 
-    # One compiled program for everything.
+    # One compiled program for all data sets.
     chunk = chunk_of(measured.shape[0])
 
     def normal(x, members):
@@ -150,8 +150,7 @@ def _measured(experiments, objective: Objective, samples) -> np.ndarray:
 
 
 def _best(objective: Objective, points, measured, chunk: int) -> np.ndarray:
-    """For each data set the number of the point (of ``points`` (N, P)) with the least sum of
-    squares."""
+    """For each data set, the number of the point (of ``points`` (N, P)) with the least cost."""
     if points.shape[0] == 1:
         return np.zeros(measured.shape[0], int)
     weight, predicted = objective.weight, objective.predict(points, chunk)

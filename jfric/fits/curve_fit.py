@@ -1,4 +1,4 @@
-"""``fit_curve``: a friction curve that nobody wrote down, from measurements, with its band."""
+"""``fit_curve``: a friction curve without a given formula, from measurements, with its band."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from jfric.system.laws import Directional, FrictionCurve
 from jfric.system.naming import parameters, with_numbers
 from jfric.system.problem import Problem
 
-#: Fits with the weight chosen anew from the last one, at most.
+#: Most fits with a weight chosen anew from the last fit.
 ROUNDS = 8
-#: Change of the logarithm of the standard deviation of bends at which the choice has settled.
+#: Change of the logarithm of the standard deviation of bends below which the choice has settled.
 SETTLED = 0.1
-#: Standard deviations that are looked at, over the first one.
+#: Standard deviations that are searched, relative to the first one.
 SEARCHED = (1e-4, 1e3)
-#: Standard deviation of bends, over that which the data ask for, at which a curve that is still
-#: negative is refused.
+#: Ratio of the standard deviation of bends to the one that the data ask for, below which a curve
+#: that is still negative is refused.
 STIFFEST = 1e-3
 
 
@@ -49,10 +49,10 @@ class Band(NamedTuple):
 class CurveFit:
     """A friction curve from measurements.
 
-    ``problem``: the system with what was found, its law a :class:`jfric.FrictionCurve` of numbers.
-    ``fit``: the fit with its covariance and remarks; its parameters are start, end and bends of
-    the curve. ``weight``: of the squares of bends, ``1/tau^2``. ``rounds``: ``tau`` of each fit.
-    ``remarks``: what a reader of the curve has to know. ``place``: section and name of the element;
+    ``problem``: the system with the found values, its law a :class:`jfric.FrictionCurve` of
+    numbers. ``fit``: the fit with its covariance and remarks; its parameters are start, end and
+    bends of the curve. ``weight``: weight ``1/tau^2`` of the squares of bends. ``rounds``: ``tau``
+    of each fit. ``remarks``: limits of the result. ``place``: section and name of the element;
     ``sides``: its curves as lines and bends. Example: see :func:`jfric.fit_curve`.
     """
 
@@ -66,7 +66,7 @@ class CurveFit:
 
     @property
     def law(self) -> FrictionCurve:
-        """The curve."""
+        """The fitted curve."""
         section, name = self.place
         return self.problem.section(section)[name].law
 
@@ -82,11 +82,12 @@ class CurveFit:
         method: Method = "autoregressive",
     ) -> Band:
         """The curve for one ``direction`` of sliding (``"positive"``, ``"negative"``) at the speeds
-        ``v`` (m,) [m/s or rad/s], and how certain it is: by the noise and by the prior.
+        ``v`` (m,) [m/s or rad/s], and its uncertainty from the noise and the prior.
 
-        Intervals hold the true value at a speed with probability ``level`` on the average over
-        speeds (G. Wahba, J. R. Stat. Soc. B 45 (1983)). ``method`` as in
-        :meth:`jfric.FitResult.covariance`. NaN where the data and the prior say nothing.
+        Intervals hold the true value at a speed with probability ``level`` on average over speeds
+        (G. Wahba, J. R. Stat. Soc. B 45 (1983)). ``method`` as in
+        :meth:`jfric.FitResult.covariance`. NaN where neither the data nor the prior determine the
+        value.
         """
         import jax
         import jax.numpy as jnp
@@ -150,21 +151,21 @@ def fit_curve(
     """The friction curve with which ``problem`` reproduces the ``experiments`` best, and its band.
 
     The law of one element is a :class:`jfric.FrictionCurve` with at least three knots; its values
-    are the first guess, those of both directions free of each other where it has two; where several
-    elements have such a law, ``element`` names one (``"friction.guide"``). Free are all
-    of them, and what ``free`` names beside, as in :func:`jfric.fit`, which takes ``options``
-    (``observe``, ``residual``, ``loss``, ``hold``, ...); ``starts``: of the first fit,
-    later ones go on from the last; ``watch``: as there. A static limit ``mu_s`` of its own
-    is not found: stick lasts up to the first value.
+    are the first guess, and two directions are independent of each other. If several elements have
+    such a law, ``element`` names one (``"friction.guide"``). Free are all values of the curve and
+    the parameters in ``free``, as in :func:`jfric.fit`, which takes ``options`` (``observe``,
+    ``residual``, ``loss``, ``hold``, ...). ``starts``: number of starts of the first fit; later
+    fits go on from the last one. ``watch``: as in :func:`jfric.fit`. A separate static limit
+    ``mu_s`` is not found: stick lasts up to the first value.
 
     The curve is smooth: over ``x = ln(1 + v/speeds[1])`` the changes of slope at the knots are
-    normal with mean zero and a standard deviation ``tau``, ``weight = 1/tau^2`` the weight of their
-    squares. Not given, it is the one with the largest marginal likelihood, with Laplace's
-    approximation around the last fit and its Gauss-Newton matrix; samples count as many as are
-    independent of each other by the autocorrelation of the residuals.
+    normal with mean zero and a standard deviation ``tau``; ``weight = 1/tau^2`` is the weight of
+    their squares. By default ``tau`` has the largest marginal likelihood, by Laplace's
+    approximation around the last fit with its Gauss-Newton matrix; the number of samples is reduced
+    to the independent ones by the autocorrelation of the residuals.
 
-    Where that curve is negative somewhere, ``tau`` is halved until it is not, which a remark says.
-    Raises :class:`jfric.ProblemError` for what cannot be fitted.
+    Where that curve is negative somewhere, ``tau`` is halved until it is not, and a remark says so.
+    Raises :class:`jfric.ProblemError` for a problem or records that cannot be fitted.
     Source: D. J. C. MacKay, Bayesian interpolation, Neural Computation 4 (1992).
     Friction ``2 + |v|`` N, from inverse dynamics::
 
@@ -229,7 +230,7 @@ def fit_curve(
         try:
             plain = _plain(with_numbers(changed, numbers), section, name, law, sides)
             break
-        except ProblemError:  # negative somewhere; a straight line between the ends is not
+        except ProblemError:  # negative somewhere; a straight line between the ends would not be
             if tau <= asked * STIFFEST:
                 raise
         tau, begin, starts, others = (
@@ -244,7 +245,7 @@ def fit_curve(
             f"a curve with bends of {asked:.3g}, as the data ask for, is negative somewhere: bends "
             f"of {tau:.3g} were taken"
         )
-    # Start and end are far away in the problem for the sake of bounds: no sign of a wrong unit.
+    # In the problem, start and end have far values, because of bounds: no sign of a wrong unit.
     own = tuple(path for side in sides for path in side.paths)
     found.remarks = tuple(said for said in found.remarks if not said.startswith(own))
     return CurveFit(
@@ -278,11 +279,11 @@ def _plain(
 
 def _best_tau(found: FitResult, bends: Sequence[str], tau: float, first: float) -> float:
     """The standard deviation of bends with the largest marginal likelihood around a fit, among
-    those whose curves keep all bounds: a friction below zero would explain what none can."""
+    those whose curves keep all bounds: the fit must not use friction below zero."""
     from scipy.optimize import minimize_scalar
 
     normal = found.objective.normal(found.vector[None])
-    # What has come to a bound stays there.
+    # A value that has reached a bound stays there.
     moves = found.at_bound == 0
     own = [name for name, free in zip(found.names, moves, strict=True) if free]
     at = np.array([own.index(path) for path in bends if path in own], int)
@@ -320,10 +321,10 @@ def _best_tau(found: FitResult, bends: Sequence[str], tau: float, first: float) 
 
 
 def correlation_time(found: FitResult) -> float:
-    """How many samples of the residuals tell as much as one that is independent of the others: one
-    and twice the sum of their autocorrelations up to the first that is not positive."""
+    """Ratio of the number of samples of the residuals to the number of independent ones: one plus
+    twice the sum of their autocorrelations up to the first that is not positive."""
     residuals, weight = found.linearised().residuals, found.objective.weight
-    if residuals.shape != weight.shape:  # a residual of one's own
+    if residuals.shape != weight.shape:  # a user's residual function
         return 1.0
     products: Float[np.ndarray, " m"] = np.zeros(residuals.shape[1])
     for e in range(residuals.shape[0]):

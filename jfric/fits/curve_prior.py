@@ -1,14 +1,14 @@
-"""A friction curve as a straight line and its bends, which a smooth curve has few of.
+"""A friction curve as a straight line plus bends; in a smooth curve the bends are small.
 
 Over ``x = ln(1 + v/speeds[1])`` the values at the knots are::
 
     y = start + (end - start) x/x_n + B b,    b_i = (y_i+1 - y_i)/h_i - (y_i - y_i-1)/h_i-1
 
 with ``B b`` zero at both ends. The bends ``b`` are independent and normal, with mean zero and one
-standard deviation ``tau``; the line is free. This is the penalty of second differences
-``sum b^2 / (2 tau^2)`` written as a prior of single numbers, which fits have. Source: G. Wahba,
-Spline Models for Observational Data (1990); P. H. C. Eilers, B. D. Marx, Flexible smoothing with
-B-splines and penalties, Statistical Science 11 (1996).
+standard deviation ``tau``; the line is free. This writes the penalty of second differences ``sum
+b^2 / (2 tau^2)`` as a prior of single numbers, as fits take it. Source: G. Wahba, Spline Models for
+Observational Data (1990); P. H. C. Eilers, B. D. Marx, Flexible smoothing with B-splines and
+penalties, Statistical Science 11 (1996).
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from jfric.system.friction import Friction
 from jfric.system.laws import Directional, FrictionCurve
 from jfric.system.problem import Problem
 
-#: Most knots: a value is written as a sum over all bends, whose text is bounded.
+#: Most knots: a value is written as a sum over all bends, and the length of a text is limited.
 MOST_KNOTS = 24
-#: Values at the ends, and slopes, reach so many times what the curve of the problem has.
+#: Limit of values at the ends and of slopes, as a multiple of those of the problem's curve.
 REACH = 20.0
 
 
 @dataclass(frozen=True)
 class Side:
-    """One curve: names of its parameters, and the values at its knots (k,) from them (k)."""
+    """One curve: names of its parameters, and the matrix to the values at its knots (k,)."""
 
     field: str
     names: tuple[str, ...]
@@ -47,12 +47,12 @@ class Side:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Paths of all its parameters."""
+        """Paths of all parameters of the curve."""
         return tuple(f"parameters.{name}" for name in self.names)
 
 
 def find_curve(problem: Problem, element: str | None) -> tuple[str, str, FrictionCurve]:
-    """Section and name of the element whose law is the curve to be found, and the curve."""
+    """Section and name of the element whose law is the curve to be fitted, and the curve."""
     found = {
         label: (section, name, part.law)
         for section in ("friction", "contact")
@@ -77,7 +77,7 @@ def _labelled(problem: Problem, section: str) -> dict:
 
 
 def with_bends(problem: Problem, element: str | None) -> tuple[Problem, list[Side]]:
-    """The problem with the knots of its curve written by start, end and bends."""
+    """The problem with the knots of its curve as expressions of start, end and bends."""
     section, name, law = find_curve(problem, element)
     known = problem.resolved().section(section)[name].law
     speeds = np.array([float(v) for v in known.speeds])
@@ -100,7 +100,7 @@ def with_bends(problem: Problem, element: str | None) -> tuple[Problem, list[Sid
         for taken in set(names) & set(problem.parameters):
             raise ProblemError(f"parameters.{taken}: the fit of a curve uses this name; rename it")
         sides.append(Side(suffix[1:], names, matrix, np.linalg.solve(matrix, y)))
-        # Far above any bend, so that bounds of single bends leave no knot negative.
+        # Far above any bend, so that no bound of a single bend leaves a knot negative.
         high = 2.0 * np.abs(matrix[:, 2:]).max() * _largest_bend(x, y)
         numbers |= dict(zip(names, [high, high, *[0.0] * (x.size - 2)], strict=True))
     texts = [_texts(side) for side in sides]
@@ -131,8 +131,8 @@ def with_elements(
 def free_of(
     side: Side, speeds: np.ndarray, tau: float, start: Mapping[str, float] | None = None
 ) -> dict[str, Free]:
-    """Free parameters of a curve, with bends of the standard deviation ``tau``, beginning at
-    ``start`` or at the curve of the problem."""
+    """Free parameters of a curve, with bends of the standard deviation ``tau``, starting from
+    ``start`` or from the curve of the problem."""
     x = np.log1p(speeds / speeds[1])
     y = side.matrix @ side.start
     begin = dict(zip(side.paths, side.start, strict=True)) if start is None else start
@@ -151,7 +151,7 @@ def _largest_bend(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def _matrix(x: np.ndarray) -> np.ndarray:
-    """Values at the knots from start, end and bends."""
+    """Matrix from start, end and bends to the values at the knots."""
     h, k = np.diff(x), x.size
     bends = np.zeros((k - 2, k))
     for i in range(k - 2):
@@ -164,7 +164,7 @@ def _matrix(x: np.ndarray) -> np.ndarray:
 
 
 def _texts(side: Side) -> tuple[str, ...]:
-    """Each value as an expression in the parameters."""
+    """Expression of each value in the parameters."""
     texts = []
     for row in side.matrix:
         terms = [

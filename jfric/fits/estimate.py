@@ -1,4 +1,4 @@
-"""The part of a fit that measures of uncertainty and files read: they need no other part."""
+"""Protocol of a fit for measures of uncertainty and files, which need no other part of it."""
 
 from __future__ import annotations
 

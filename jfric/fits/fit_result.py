@@ -26,12 +26,12 @@ from jfric.numerics.printing import printable
 @printable
 @dataclass
 class FitResult:
-    """Values of the free parameters and everything needed to judge them.
+    """Values of the free parameters and the data needed to judge them.
 
     ``names`` (P,): free numbers, ``PATH`` or ``PATH[EXPERIMENT]``. ``vector`` (P,): their values.
-    ``outcome``: why the search ended; ``experiments``, ``objective``, ``seed``: what was fitted.
-    :meth:`covariance`, :meth:`bootstrap`, :meth:`profile` and :meth:`sample` say how certain it is.
-    Example: see :func:`jfric.fit`.
+    ``outcome``: why the search ended; ``experiments``, ``objective``, ``seed``: the fitted data,
+    their cost and the seed. :meth:`covariance`, :meth:`bootstrap`, :meth:`profile` and
+    :meth:`sample` give the uncertainty. Example: see :func:`jfric.fit`.
     """
 
     names: tuple[str, ...]
@@ -48,14 +48,14 @@ class FitResult:
     experiments: tuple[Experiment, ...]
     objective: Objective = field(repr=False)
     seed: int = 0
-    #: How the minimum was reached, where that needs to be said.
+    #: Remarks on how the minimum was reached.
     remarks: tuple[str, ...] = ()
     #: The arguments of the fit, with which it can be repeated.
     recipe: Recipe | None = field(default=None, repr=False)
 
     @staticmethod
     def of(recipe: Recipe, watch: Watch | None = None) -> FitResult:
-        """The fit with these arguments, computed; ``watch`` as for :func:`jfric.fit`."""
+        """The computed fit with the arguments ``recipe``; ``watch`` as for :func:`jfric.fit`."""
         task, best = solve(recipe, watch)
         return FitResult(
             names=task.objective.layout.names,
@@ -78,7 +78,7 @@ class FitResult:
 
     @property
     def values(self) -> dict[str, float]:
-        """Values by name."""
+        """Values of the free parameters by name."""
         return dict(zip(self.names, self.vector.tolist(), strict=True))
 
     def linearised(self) -> Linearisation:
@@ -98,8 +98,7 @@ class FitResult:
         return self.covariance(method).intervals(level)
 
     def bootstrap(self, count: int = 200, **options) -> Bootstrap:
-        """The fit repeated for resampled data;
-        see :func:`jfric.fits.uncertainty.bootstrap.bootstrap`."""
+        """Fits of resampled data; see :func:`jfric.fits.uncertainty.bootstrap.bootstrap`."""
         return bootstrap(self, count, **options)
 
     def profile(self, names: Sequence[str] | None = None, **options) -> dict[str, Profile]:
@@ -138,5 +137,5 @@ class FitResult:
 
 
 def _remarks_on_data(experiments: Sequence[Experiment]) -> list[str]:
-    """Remarks from the reading of records, each once: windows of one record repeat remarks."""
+    """Remarks from the reading of records, each once: windows of one record repeat its remarks."""
     return list(dict.fromkeys(r for e in experiments for r in (e.meta or {}).get("remarks", ())))

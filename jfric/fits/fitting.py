@@ -1,4 +1,4 @@
-"""``fit``: find parameters of a problem from experiments."""
+"""``fit``: estimation of the parameters of a problem from experiments."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def fit(
 
     Minimises half the sum of ``rho(r^2)`` with ``r = (predicted - measured)/sigma`` by
     Levenberg-Marquardt from several ``starts`` at once, with exact derivatives through all changes
-    of mode. Where the cost jumps (a changing number of impacts) a search without derivatives goes
-    on from there, and the result says so.
+    of mode. If the cost jumps (a changing number of impacts), a search without derivatives
+    continues from there, and a remark of the result says so.
 
     ``free``: parameters by path, of the problem or of the measurement (``sensor.SIGNAL.offset``,
     ``.gain``, ``.delay`` and ``.lag`` [s], the time constant of a first-order filter;
@@ -52,26 +52,26 @@ def fit(
     windows, each with a free initial state, :class:`jfric.InverseDynamics` forces, without
     simulation, :class:`jfric.SteadyStates` periodic motions with rows of
     :func:`jfric.steady_states`; a function ``(predicted, measured, weight) -> residuals`` of arrays
-    (m, k) compares outputs as it likes. ``problem`` may be an :class:`AbstractModel`, which says
-    itself what is compared. ``loss``: :class:`jfric.Squares`, or :class:`jfric.Huber`,
+    (m, k) defines another comparison of outputs. ``problem`` may be an :class:`AbstractModel`,
+    which itself defines the comparison. ``loss``: :class:`jfric.Squares`, or :class:`jfric.Huber`,
     :class:`jfric.SoftL1` and :class:`jfric.Cauchy`, for which large residuals count less.
     ``search``: :class:`jfric.Starts` descends from the best of a small sample, ``starts`` at once;
-    :class:`jfric.Global` from the best of one four times as large on growing parts of the records,
-    where there are fewer local minima; :class:`jfric.Shooting` before that on windows from measured
-    states, for chaotic motions and unknown initial states. ``optimiser``:
+    :class:`jfric.Global` uses a sample four times as large on growing parts of the records, where
+    there are fewer local minima; :class:`jfric.Shooting` first fits windows from measured states,
+    for chaotic motions and unknown initial states. ``optimiser``:
     :class:`jfric.LevenbergMarquardt`; :class:`jfric.LBFGS` and :class:`jfric.Adam` for many
     parameters or experiments; :class:`jfric.DirectSearch` uses no derivatives. ``solver``: of the
     simulation, :class:`jfric.EventDriven` by default; :class:`jfric.Smoothed` has smooth, biased
     derivatives. ``hold``: measured inputs between samples, ``"zero"`` or ``"linear"``. ``seed``: of
-    the starts and samples. ``watch(stage, iteration, most, cost, values)`` is told after each
-    iteration how far the search has come: the least cost, and the free parameters by name.
-    ``words``: the old spelling of
-    settings (``residual="windows"``, ``window``), which a warning translates.
+    the starts and samples. ``watch(stage, iteration, most, cost, values)`` is called after each
+    iteration with the least cost so far and the free parameters by name. ``words``: the old
+    spelling of settings (``residual="windows"``, ``window``), which a warning translates.
 
-    Raises :class:`jfric.ProblemError` for what cannot be fitted. Numerical trouble of a start is
-    its outcome in ``result.waterfall``. Source of the optimiser: K. Madsen, H. B. Nielsen,
-    O. Tingleff, Methods for non-linear least squares problems (2004). With the problem of
-    :class:`jfric.Problem`, from positions at 20 times::
+    Raises :class:`jfric.ProblemError` for a problem or data that cannot be fitted. A start that
+    fails numerically has its outcome in ``result.waterfall``. Source of the optimiser: K. Madsen,
+    H. B. Nielsen,
+    O. Tingleff, Methods for non-linear least squares problems (2004). A fit of the problem of
+    :class:`jfric.Problem` to positions at 20 times::
 
         >>> t = jnp.linspace(0.1, 2.0, 20)
         >>> data = jfric.Experiment(t, y={"u": jfric.simulate(problem, ts=t).q[:, 0]}, sigma=1e-3)

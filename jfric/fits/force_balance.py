@@ -1,4 +1,4 @@
-"""The equation of motion at measured samples: what is missing in it, and filters of positions."""
+"""The equation of motion at measured samples: its unbalanced force, and filters of positions."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from jfric.system.problem import Problem
 
 #: Order of the low-pass filter of the positions (applied forwards and backwards).
 ORDER = 4
-#: Cut-off over sampling rate where none is given.
+#: Default ratio of cut-off frequency to sampling rate.
 CUTOFF = 0.1
 #: Part of the variance of accelerations that may be noise of the positions.
 NOISE = 2e-3
-#: Lower cut-off frequencies that are tried, each by this factor.
+#: Factor from one tried cut-off frequency to the next lower one.
 LOWER = 0.8
-#: Periods of the cut-off frequency that a record has at least.
+#: Least length of a record, in periods of the cut-off frequency.
 PERIODS = 40.0
-#: Rows that filtering spoils at each end, in periods of the cut-off frequency.
+#: Rows that the filter spoils at each end, in periods of the cut-off frequency.
 SPOILT = 5.0
-#: Length of one box of a local mean, in periods of the cut-off frequency: accelerations behind it
-#: have the noise of an ideal low pass, ``8/(3 D^5) = 2 (2 pi)^4 f^5/5``.
+#: Length of one box of a local mean, in periods of the cut-off frequency: accelerations after the
+#: mean have the noise of an ideal low pass, ``8/(3 D^5) = 2 (2 pi)^4 f^5/5``.
 BOX = (20.0 / 3.0 / (2.0 * np.pi) ** 4) ** 0.2
 
 
 def unbalanced(problem: Problem, t, q, v, a, u: Mapping[str, Any]):
-    """Force missing in the equation of motion at one instant [N or N m], sliding everywhere."""
+    """Unbalanced force of the equation of motion at one instant [N or N m], all contacts
+    sliding."""
     held = {name: value[None] for name, value in u.items()}
     mechanics = assemble(with_inputs(problem, t[None], held)).at(t, q, v)
     gamma = mechanics.sliding_velocities(t, v)
@@ -43,7 +44,7 @@ def unbalanced(problem: Problem, t, q, v, a, u: Mapping[str, Any]):
 
 
 def slowest_sliding(problem: Problem, t, q, v):
-    """The lowest sliding speed of all contacts at one instant; infinite without any."""
+    """The lowest sliding speed of all contacts at one instant; infinite without contacts."""
     gamma = assemble(problem).at(t, q, v).sliding_velocities(t, v)
     return jnp.min(jnp.abs(gamma), initial=jnp.inf)
 
@@ -65,9 +66,9 @@ def low_pass(rate: float, cutoff: float | None) -> tuple[np.ndarray, float]:
 def local_mean(rate: float, cutoff: float) -> np.ndarray:
     """Weights (2 r + 1,) of a mean over neighbours of samples at ``rate`` [Hz], zero outside.
 
-    A cubic B-spline, four boxes of ``BOX/cutoff`` after each other: in accelerations as quiet as a
-    low pass at ``cutoff`` [Hz]. What happens outside its length leaves no trace, where a recursive
-    filter rings on behind every jump of friction.
+    The weights are a cubic B-spline, four boxes of ``BOX/cutoff`` in sequence: accelerations are as
+    quiet as behind a low pass at ``cutoff`` [Hz]. Samples outside its length have no effect,
+    whereas a recursive filter keeps ringing behind every jump of friction.
     """
     box = BOX / cutoff * rate
     reach = max(int(np.ceil(2.0 * box)) - 1, 0)
@@ -107,13 +108,13 @@ def sampling_step(t: np.ndarray) -> float:
 
 
 def quiet_cutoff(rate: float, positions: np.ndarray, steps: np.ndarray) -> float:
-    """The highest cut-off frequency [Hz], a tenth of the ``rate`` [Hz] at most, behind which the
-    accelerations of measured ``positions`` (m, n) are hardly noise.
+    """The highest cut-off frequency [Hz], at most a tenth of the ``rate`` [Hz], behind which the
+    accelerations of measured ``positions`` (m, n) contain hardly any noise.
 
-    ``steps`` (n,): of the readings, zero where they are not known. Noise of positions, taken as
-    white from what the highest cut-off removes, and no less than the steps make, has the variance
-    ``2 sigma^2 (2 pi)^4 f^5/(5 rate)`` in accelerations up to ``f``: a mass that is fitted to them
-    is too small by its part of their variance.
+    ``steps`` (n,): resolutions of the readings, zero where unknown. The noise of positions is taken
+    as white, estimated from the part that the highest cut-off removes, but at least the noise of
+    the steps. In accelerations up to ``f`` it has the variance ``2 sigma^2 (2 pi)^4 f^5/(5 rate)``:
+    a mass fitted to them is too small by the noise's share of their variance.
     """
     from scipy import signal
 

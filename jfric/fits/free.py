@@ -22,12 +22,12 @@ Scale = Literal["log", "linear"]
 class Free:
     """A parameter to be found between ``lower`` and ``upper`` (SI).
 
-    ``init``: first start; None: the problem's own value if it lies inside, else the middle.
+    ``init``: first start; by default the problem's own value if it lies inside, else the middle.
     ``scale``: ``"log"`` for positive quantities known to an order of magnitude, else ``"linear"``;
     starts are drawn and steps are taken on this scale. ``prior``: (mean, standard deviation) of a
-    normal distribution that is added to the data; None: none. ``per_experiment``: one value for
-    each experiment instead of one for all. ``varies``: the values of the experiments scatter around
-    a common mean, see :func:`jfric.fit_hierarchical`. Raises :class:`jfric.ProblemError` for bounds
+    normal distribution that is added to the data, or None. ``per_experiment``: one value for each
+    experiment instead of one for all. ``varies``: the values of the experiments scatter around a
+    common mean, see :func:`jfric.fit_hierarchical`. Raises :class:`jfric.ProblemError` for bounds
     that hold no value::
 
         >>> jfric.Free(1e3, 1e4, init=5e3).scale
@@ -76,7 +76,7 @@ def read_free(table: Mapping[str, Any]) -> Free:
 
 
 def beginning_at(free: Mapping[str, Free], values: Mapping[str, float]) -> dict[str, Free]:
-    """``free`` with starts at ``values``, moved into the bounds, where there are some."""
+    """``free`` with starts at ``values``, moved into the bounds; others keep their starts."""
     return {
         path: replace(item, init=float(np.clip(values[path], item.lower, item.upper)))
         if path in values
@@ -86,9 +86,9 @@ def beginning_at(free: Mapping[str, Free], values: Mapping[str, float]) -> dict[
 
 
 def check_free(problem: object, free: Mapping[str, Free]) -> None:
-    """Raise :class:`ProblemError` for bounds between which there are values that no system has.
+    """Raise :class:`ProblemError` for bounds that include values that no system can have.
 
-    Each bound is looked at by itself: how parameters limit each other is not.
+    Each bound is checked separately; limits that parameters set for each other are not checked.
     """
     for path, item in free.items():
         if not isinstance(item, Free):

@@ -15,8 +15,8 @@ from jfric.system.problem import Problem
 
 
 def full_path(problem: Problem, path: str) -> str:
-    """The full form of the path of a parameter; ``path`` itself where it names none of the
-    problem's, but one of a sensor or the controller."""
+    """The full form of the path of a parameter; ``path`` itself if it names no parameter of the
+    problem but one of a sensor or the controller."""
     word, _, rest = path.partition(".")
     if word == "input":
         place, _, field = rest.rpartition(".")
@@ -39,7 +39,7 @@ def full_free(problem: Problem, free: Mapping[str, Free]) -> dict[str, Free]:
 
 
 def full_signals(problem: Problem, names: Any) -> Any:
-    """Names of measured signals, where they are inputs by their full paths."""
+    """Names of measured signals, with those that are inputs replaced by their full paths."""
     if isinstance(names, str) or not isinstance(names, Sequence):
         return names
     return [find_function(problem, name) or name for name in names]
@@ -58,7 +58,7 @@ def full_experiment(problem: Problem, experiment: Experiment) -> Experiment:
 
 
 def full_controller(problem: Problem, controller: Controller | None) -> Controller | None:
-    """``controller`` with the full path of what it drives."""
+    """``controller`` with the full path of the load that it drives."""
     if controller is None:
         return None
     drives = controller.drives

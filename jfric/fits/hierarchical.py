@@ -22,12 +22,12 @@ from jfric.fits.recipe import Recipe
 from jfric.numerics.printing import printable
 from jfric.system.problem import Problem
 
-#: Fits with mean and scatter of the last one, at most, and the change that ends them: of the
-#: logarithm of the scatter, and of the mean in scatters.
+#: Most fits, each with the mean and scatter of the last one; and the change that ends them: of the
+#: logarithm of the scatter, and of the mean in units of the scatter.
 ROUNDS, SETTLED = 12, 0.02
-#: Runs below which a scatter means nothing.
+#: Fewest runs for which a scatter has a meaning.
 LEAST_RUNS = 3
-#: A scatter below this part of the largest that was looked at is none.
+#: Scatter, relative to the largest one searched, below which it counts as zero.
 NONE = 1e-3
 
 Interval = tuple[float, float]
@@ -39,9 +39,10 @@ class HierarchicalFit:
     """Common mean and scatter of parameters that vary from run to run, and their values in each.
 
     ``mean``, ``scatter``: by path; ``runs``: values by path and name of the run, drawn towards the
-    mean by as much as they are uncertain; ``common``: what all runs share. ``fit``: the last fit,
-    with the runs' values under their prior; ``rounds``: scatters of each round; ``remarks``: what a
-    reader has to know; ``effects``: the quadratic cost behind the intervals.
+    mean in proportion to their uncertainty; ``common``: parameters that all runs share. ``fit``:
+    the last fit, with the runs' values under their prior; ``rounds``: scatters of each round;
+    ``remarks``: limits of the result; ``effects``: the quadratic cost from which the intervals
+    follow.
     Example: see :func:`jfric.fit_hierarchical`.
     """
 
@@ -92,7 +93,7 @@ class HierarchicalFit:
         return found
 
     def common_intervals(self, level: float = 0.95) -> dict[str, Interval]:
-        """Intervals of what all runs share."""
+        """Intervals of the parameters that all runs share."""
         half = self._half(level)
         place = {name: i for i, name in enumerate(self.fit.names)}
         return {
@@ -106,7 +107,7 @@ class HierarchicalFit:
         return float(ndtri(0.5 + 0.5 * level)) * self.effects.errors(self._tau)
 
     def to_dict(self) -> dict[str, Any]:
-        """Values and 95 % intervals, for JSON."""
+        """Values and 95 % intervals of all parameters, for JSON."""
         return {
             "mean": self.mean,
             "mean_intervals": self.mean_intervals(),
@@ -152,18 +153,19 @@ def fit_hierarchical(
 
     ``problem``: as in :func:`jfric.fit`, or a model. ``free``: as in :func:`jfric.fit`; those with
     ``varies=True`` have a value in each of the ``experiments``, at least three, that is normal
-    around a common mean. Mean and standard deviation (the scatter) are found with the values: runs
-    that say little are drawn towards the mean, runs that say much are not. ``starts``: of the first
-    fit; ``watch`` and ``options``: as in :func:`jfric.fit`, but for windows.
+    around a common mean. Mean and standard deviation (the scatter) are found together with the
+    values: runs with little information are drawn towards the mean, runs with much are not.
+    ``starts``: of the first fit; ``watch`` and ``options``: as in :func:`jfric.fit`, without
+    windows.
 
-    The scatter has the largest marginal likelihood, with mean and common parameters integrated out
-    and Laplace's approximation around one fit after the other (restricted maximum likelihood);
-    samples count as many as are independent by the autocorrelation of the residuals. At few runs
-    that is less biased than maximum likelihood, by EM or otherwise, and it needs no sampling.
+    The scatter has the largest marginal likelihood, with mean and common parameters integrated out,
+    by Laplace's approximation around each fit in turn (restricted maximum likelihood); the number
+    of samples is reduced to the independent ones by the autocorrelation of the residuals. For few
+    runs this is less biased than maximum likelihood, by EM or otherwise, and it needs no sampling.
     Source: Laird and Ware (1982), Lindstrom and Bates (1990), see :mod:`jfric.fits.random_effects`.
 
-    Raises :class:`jfric.ProblemError` for what cannot be fitted.
-    Slides from 2 m/s that different friction stops::
+    Raises :class:`jfric.ProblemError` for models and data that cannot be fitted. Three slides from
+    2 m/s, stopped by different friction::
 
         >>> elements = {"mass": jfric.Mass("x", 1.0), "friction": jfric.Friction("x", limit=1.0)}
         >>> slide = jfric.Problem(["x"], elements)
@@ -228,7 +230,7 @@ def fit_hierarchical(
         share = 1.0 / correlation_time(found)
         again = beginning_at(own, found.values | dict(zip(varying, mean, strict=True)))
         for path, m, t in zip(varying, mean, tau, strict=True):
-            # The prior weighs against samples, all of which count there.
+            # The prior is weighed against all samples there, dependent ones included.
             again[path] = replace(again[path], prior=(float(m), float(t * np.sqrt(share))))
         found = fitted(again, 1)
         effects = _effects(found, varying, names, mean, tau * np.sqrt(share))
@@ -271,7 +273,7 @@ def _effects(found: FitResult, varying, names, mean, sd) -> RandomEffects:
 
 
 def _none(effects: RandomEffects, tau: np.ndarray) -> np.ndarray:
-    """Which scatters are none: far below what one run tells."""
+    """Whether each scatter counts as zero: it is far below the uncertainty of one run."""
     noise = [np.sqrt(1.0 / np.maximum(np.median(effects.hessian[g, g]), 1e-300))
              for g in effects.groups]  # fmt: skip
     return tau < 0.05 * np.array(noise) / np.sqrt([g.size for g in effects.groups])

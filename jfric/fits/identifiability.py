@@ -1,4 +1,4 @@
-"""``check``: what stands in the way of a fit, before it is made."""
+"""``check``: obstacles to a fit, found before it is made."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from jfric.numerics.printing import printable
 from jfric.results.modes import Mode
 from jfric.system.problem import Problem
 
-#: A parameter does nothing if its whole range changes the residuals by less (in noise levels).
+#: Change of the residuals over the range of a parameter (in noise levels) that counts as none.
 NOTHING = 1e-6
-#: Derivatives and finite differences should agree to this part.
+#: Relative difference up to which derivatives and finite differences agree.
 AGREEMENT = 1e-3
 #: Steps of the finite differences, as parts of the ranges of the bounds.
 STEPS = (1e-3, 1e-4, 1e-5, 1e-6)
@@ -44,7 +44,7 @@ class Finding:
 @printable
 @dataclass
 class CheckReport:
-    """Findings, and the numbers behind them."""
+    """Findings of a check, and the numbers from which they follow."""
 
     findings: list[Finding] = field(default_factory=list)
     #: Influence of each parameter at the start: change of the residuals over its range (in noise
@@ -62,7 +62,7 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing stands in the way."""
+        """Whether no finding stands in the way of the fit."""
         return all(f.kind != "problem" for f in self.findings)
 
     def __str__(self) -> str:
@@ -86,14 +86,14 @@ def check(
     seed: int = 0,
     **options: Any,
 ) -> CheckReport:
-    """Look at a fit at its first start: :func:`jfric.fit` takes the same arguments.
+    """Check of a fit at its first start; :func:`jfric.fit` takes the same arguments.
 
     ``problem``, ``experiments``, ``free``, ``seed`` and ``options`` are those of the fit. Finds
     parameters that do nothing, a model that never slips (its derivatives are zero), starts at a
     bound, combinations that the data cannot tell apart, derivatives that disagree with finite
     differences (on random directions), steps that are too coarse, and solvers whose derivatives
-    miss how switching times move. Counts the sticking samples and reversals of each experiment.
-    Nothing stands in the way::
+    miss how switching times move. Counts the sticking samples and reversals of each experiment. A
+    fit without obstacles::
 
         >>> t = jnp.linspace(0.1, 2.0, 20)
         >>> data = jfric.Experiment(t, y={"u": jfric.simulate(problem, ts=t).q[:, 0]}, sigma=1e-3)
@@ -124,7 +124,7 @@ def check(
         found("problem", "start", "the simulation fails there; set init of the free parameters")
     _motion(task, x[0], report, found)
     nothing = _influence(task, size, found)
-    # Where a parameter is without influence at the start, the best point of the sample tells more.
+    # If a parameter has no influence at the start, the best point of the sample tells more.
     moves = np.isfinite(normal.cost[0]) and np.all(nothing | (size[0] > NOTHING))
     best = 0 if moves else int(np.argmin(normal.cost))
     if np.isfinite(normal.cost[best]):
@@ -174,7 +174,7 @@ def _sign_changes(values: np.ndarray) -> int:
 
 
 def _influence(task: Task, size, found) -> np.ndarray:
-    """Parameters that change nothing, at the start or anywhere; these (P,) are returned."""
+    """Whether each parameter (P,) changes nothing anywhere; reports also those at the start."""
     names = task.objective.layout.names
     everywhere = np.all(~(size > NOTHING), axis=0)
     for i, name in enumerate(names):
@@ -206,7 +206,7 @@ def _condition(task: Task, hessian, ranges, nothing, report: CheckReport, found)
 
 
 def _derivatives(task: Task, x, normal, ranges, report: CheckReport, found, seed) -> None:
-    """Derivatives along two random directions against central differences."""
+    """Compare derivatives along two random directions with central differences."""
     objective = task.objective
     rng = np.random.default_rng(seed)
     directions = rng.normal(size=(2, x.size))

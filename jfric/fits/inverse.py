@@ -6,7 +6,7 @@ velocities and accelerations every sample is one linear equation for the paramet
     M dv/dt - f(t, q, v) - R_T^T lambda_T  =  0,      A(q, v, dv/dt) theta = b(q, v, dv/dt, u)
 
 The columns of ``A`` are derivatives of the left side by the parameters, found by automatic
-differentiation; so any parameter of a problem that enters linearly can be asked for. Positions pass
+differentiation; so any parameter that enters linearly can be estimated. Positions pass
 a zero-phase low-pass filter and central differences; both sides pass the same zero-phase filter
 before every ``decimate``-th row is kept, which removes noise without favouring a parameter.
 
@@ -77,7 +77,7 @@ class Regression:
 
     @property
     def residuals(self) -> np.ndarray:
-        """``b - A theta`` (m,) [N or N m]."""
+        """Residuals ``b - A theta`` (m,) [N or N m]."""
         return self.b - self.A @ self.vector
 
     @property
@@ -93,14 +93,14 @@ class Regression:
     def covariance(self) -> np.ndarray:
         """Covariance (P, P) if the residuals were independent from row to row.
 
-        They are not where the model lacks something: see :meth:`hac`.
+        Where the model lacks an effect they are not independent: see :meth:`hac`.
         """
         r = self.residuals
         return np.linalg.inv(self.A.T @ self.A) * (r @ r) / (r.size - len(self.names))
 
     def hac(self, lags: int) -> np.ndarray:
-        """Covariance (P, P) that allows for residuals which are correlated up to ``lags`` rows
-        apart (Newey and West 1987). Groups are independent of each other."""
+        """Covariance (P, P) for residuals that are correlated up to ``lags`` rows apart (Newey and
+        West 1987). Groups are independent of each other."""
         scores = self.A * self.residuals[:, None]
         parts = [scores[self.groups == group] for group in np.unique(self.groups)]
         middle = sum(long_run_covariance(s, min(lags, len(s) - 1)) for s in parts)
@@ -120,9 +120,9 @@ def inverse_regression(
     """Least-squares estimates of the parameters ``names``, linear in the equation of motion.
 
     The ``experiments`` give the position of every degree of freedom in ``y`` and forces in ``u``,
-    at even steps. ``cutoff`` [Hz]: of the filter of the positions; a tenth of the sampling rate
-    unless given. ``decimate``: every how many-th row is kept. ``slowest`` [m/s or rad/s]: rows in
-    which a contact slides more slowly are left out (it may stick there).
+    at even steps. ``cutoff`` [Hz]: of the filter of the positions; by default a tenth of the
+    sampling rate. ``decimate``: one of so many rows is kept. ``slowest`` [m/s or rad/s]: rows in
+    which a contact slides more slowly are left out, because the contact may stick there.
 
     Other parameters keep the values of ``problem``. Raises :class:`jfric.ProblemError` for a
     parameter that does not enter linearly, and where columns depend on each other.
@@ -180,7 +180,7 @@ def _path(problem: Problem, name: str) -> str:
 
 
 def _least_squares(A: np.ndarray, b: np.ndarray, paths: Sequence[str]) -> np.ndarray:
-    """Estimates of all parameters, if the motion tells them apart."""
+    """Estimates of all parameters; raises if the motion does not determine them separately."""
     norms = np.linalg.norm(A, axis=0)
     unused = [path for path, norm in zip(paths, norms, strict=True) if norm == 0.0]
     if unused:
@@ -196,7 +196,7 @@ def _least_squares(A: np.ndarray, b: np.ndarray, paths: Sequence[str]) -> np.nda
 
 
 def _dependent(A: np.ndarray, paths: Sequence[str]) -> list[str]:
-    """The parameters that take part in the direction that changes nothing."""
+    """The parameters that take part in the direction that changes nothing in the equations."""
     direction = np.abs(np.linalg.svd(A, full_matrices=False)[2][-1])
     return [p for p, part in zip(paths, direction, strict=True) if part > 0.05]
 
@@ -243,7 +243,7 @@ def _linear(problem, paths, t, q, v, acceleration, u: Mapping):
 
     known = parameters(problem)
     theta = jnp.asarray([known[path] for path in paths])
-    # Any other point shows whether the derivative is the same everywhere.
+    # A second point shows whether the derivative is constant.
     other = 1.3 * theta + 0.1
 
     def at(theta):

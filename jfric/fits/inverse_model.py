@@ -1,18 +1,18 @@
 """Inverse dynamics as a model of fits: forces that a measured motion needs, without simulation.
 
-With filtered positions, velocities and accelerations each sample says what is missing in the
+With filtered positions, velocities and accelerations each sample gives the unbalanced force of the
 equation of motion of each degree of freedom::
 
     e  =  M dv/dt - f(t, q, v, u) - R_T^T lambda_T
 
-Compared are ``g + e`` and ``g``, where ``g`` is the force of the measured inputs, or ``M dv/dt`` of
-the given problem where none are measured; so every parameter may be free, those in the law of
-friction, masses, and delays and filters of sensors and inputs. All terms are means over the same
-neighbours of a sample, with the weights of :func:`jfric.fits.force_balance.local_mean`: of second
-differences of the positions and of what the inputs are between samples, which for a mass under
-held forces are equal without any error. Rows follow each other at 2.5 times the cut-off frequency.
-Where something sticks the friction force is not known, and where it reverses its mean is that of
-two directions: rows with such a sample among their neighbours do not count.
+The model compares ``g + e`` with ``g``, where ``g`` is the force of the measured inputs, or ``M
+dv/dt`` of the given problem if no inputs are measured. So every parameter may be free: those of the
+friction law, masses, and delays and filters of sensors and inputs. All terms are means over the
+same neighbours of a sample, with the weights of :func:`jfric.fits.force_balance.local_mean`: means
+of second differences of the positions, and of the inputs between samples. For a mass under held
+forces both are equal without error. There are 2.5 rows per period of the cut-off frequency. Where a
+contact sticks the friction force is not known, and where it reverses the mean is that of two
+directions: rows with such a sample among their neighbours do not count.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from jfric.system.features import CONSTANT, require_features
 from jfric.system.naming import function_paths, set_parameters
 from jfric.system.problem import Problem
 
-#: Rows per second over the cut-off frequency: more would be of noise that has no highest
-#: frequencies, which no autoregression follows.
+#: Rows per second over the cut-off frequency: with more, the noise would have no highest
+#: frequencies, and no autoregression fits that.
 ROWS = 2.5
-#: Slower sliding, as a part of its root mean square over the record, may be stick.
+#: Sliding speed, as a part of its root mean square over the record, below which stick is possible.
 SLOW = 0.02
-#: Part of the reach of a mean by which it may move a reversal.
+#: Most that a mean may move a reversal, as a part of the reach of the mean.
 MOVED = 0.25
-#: Names of the signals of the motion among the inputs of an experiment, and of what is compared.
+#: Prefixes of the signals of the motion among an experiment's inputs, and of the compared forces.
 MOTION, FORCE = "motion", "force"
 LEAST_ROWS = 20
 
@@ -64,13 +64,13 @@ LEAST_ROWS = 20
 class InverseModel(AbstractModel):
     """Forces that a measured motion needs, compared with the measured ones.
 
-    Experiments are those of :func:`inverse_experiments`.
+    The experiments are those of :func:`inverse_experiments`.
     """
 
     problem: Problem
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
-        """Raise :class:`jfric.ProblemError` for records that are not of this kind."""
+        """Raise :class:`jfric.ProblemError` for records that are no rows of inverse dynamics."""
         del signals
         for e in experiments:
             if f"{MOTION}.{self.problem.axes[0]}.a" not in (e.u or {}):
@@ -91,7 +91,7 @@ class InverseModel(AbstractModel):
         )
         q, v, a = _motion(self.problem, values, data)
         inputs = _inputs(data.u)
-        # The filter has made the inputs smooth.
+        # Inputs are smooth behind the filter.
         own = {k: acting(data.t, x, k, values, "linear") for k, x in inputs.items()}
         missing = jax.vmap(lambda t, q, v, a, u: unbalanced(problem, t, q, v, a, u))(
             data.t, q, v, a, own
@@ -110,10 +110,11 @@ def inverse_experiments(
     cutoff: float | None = None,
     hold: str = "zero",
 ) -> list[Experiment]:
-    """The rows of the ``experiments`` for :class:`InverseModel`; ``cutoff`` [Hz]: of the filter;
-    unless given the highest behind which accelerations are hardly noise, a tenth of the sampling
-    rate at most. ``hold``: how inputs go on between samples. Raises :class:`jfric.ProblemError` for
-    what has no inverse dynamics: missing positions, uneven steps, unilateral contacts."""
+    """The rows of the ``experiments`` for :class:`InverseModel`. ``cutoff`` [Hz]: of the filter; by
+    default the highest one behind which accelerations contain hardly any noise, at most a tenth of
+    the sampling rate. ``hold``: how inputs go on between samples. Raises
+    :class:`jfric.ProblemError` for records and problems without inverse dynamics: missing
+    positions, uneven steps, unilateral contacts."""
     require_features(problem, "inverse dynamics", CONSTANT)
     if problem.section("contact"):
         raise ProblemError(
@@ -129,10 +130,10 @@ def _rows(problem: Problem, e: Experiment, cutoff: float | None, hold: str) -> E
     steps = np.array([(e.resolution or {}).get(dof, 0.0) for dof in problem.axes])
     if cutoff is None:
         cutoff = quiet_cutoff(rate, measured, steps)
-    low_pass(rate, cutoff)  # refuses what is none
+    low_pass(rate, cutoff)  # refuses a wrong cut-off
     weights = local_mean(rate, cutoff)
     reach, every = weights.size // 2, max(1, int(rate / (ROWS * cutoff)))
-    # Of all samples but the first and the last, which have no differences.
+    # All samples except the first and the last, which have no second differences.
     rows = slice(reach, max(e.t.size - 2 - reach, reach), every)
     t = e.t[1:-1]
     if t[rows].size < LEAST_ROWS:
@@ -167,7 +168,7 @@ def _rows(problem: Problem, e: Experiment, cutoff: float | None, hold: str) -> E
 
 
 def _means(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Means over neighbours; over those that there are at both ends, for signs alone."""
+    """Means over neighbours; at both ends over those that exist, used for signs only."""
     from scipy import signal  # slow to import
 
     there = signal.oaconvolve(np.ones(x.shape[0]), weights, "same")
@@ -177,15 +178,15 @@ def _means(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _at_samples(u: np.ndarray, hold: str) -> np.ndarray:
-    """Inputs as they act on second differences of the position of a mass: the mean over both
-    steps where inputs are held, or the mean with the weights of a triangle."""
+    """Inputs as they act on second differences of the position of a mass: the mean over both steps
+    if inputs are held, else the mean with the weights of a triangle."""
     if hold == "linear":
         return (u[:-2] + 4.0 * u[1:-1] + u[2:]) / 6.0
     return 0.5 * (u[1:-1] + u[:-2])
 
 
 def _slides(speed: np.ndarray, reach: float) -> np.ndarray:
-    """Samples (m,) around which, ``reach`` [samples] to both sides, nothing rests or reverses;
+    """Whether no contact rests or reverses within ``reach`` [samples] of each sample (m,);
     ``speed`` (m, nt): of all contacts."""
     from scipy import ndimage  # slow to import
 
@@ -200,8 +201,8 @@ def _slides(speed: np.ndarray, reach: float) -> np.ndarray:
 
 
 def _known_force(problem: Problem, t, q, v, a, u) -> tuple[np.ndarray, np.ndarray]:
-    """The force of the inputs (m, n), or of inertia where there are none; sliding velocities (m,
-    nt)."""
+    """The force of the inputs (m, n), or of inertia if there are no inputs, and the sliding
+    velocities (m, nt)."""
 
     @eqx.filter_jit
     def known(problem, t, q, v, a, u):
@@ -220,7 +221,7 @@ def _known_force(problem: Problem, t, q, v, a, u) -> tuple[np.ndarray, np.ndarra
 
 
 def _motion(problem: Problem, values: Mapping[str, Array], data: Data):
-    """Positions, velocities and accelerations (m, n) from what the sensors show."""
+    """Positions, velocities and accelerations (m, n) from the readings of the sensors."""
     columns = []
     for dof in problem.axes:
         q, v, a = (data.u[f"{MOTION}.{dof}.{letter}"] for letter in "qva")
@@ -243,7 +244,7 @@ def _inputs(u: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _named(experiment: Experiment) -> Experiment:
-    """The experiment with its positions among the measured quantities, for names of sensors."""
+    """The experiment with its positions among the measured quantities, as sensor names need."""
     e = experiment
     y = {k.removeprefix(f"{MOTION}.").removesuffix(".q"): x for k, x in (e.u or {}).items()
          if k.startswith(f"{MOTION}.") and k.endswith(".q")}  # fmt: skip

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 
 class AbstractLoss(abc.ABC):
-    """Loss of residuals; ``scale``: the residual, in noise levels, from which on it counts less."""
+    """Loss of residuals; ``scale``: the residual, in noise levels, above which it counts less."""
 
     #: Name in files and commands.
     word: ClassVar[str]

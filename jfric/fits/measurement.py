@@ -1,15 +1,15 @@
 """Effects of sensors and drives on signals: gain and offset, delay, first-order filter.
 
 A sensor shows ``gain * signal(t - delay) + offset`` behind a filter ``lag dy/dt + y = signal``; an
-input acts ``delay`` later than it was recorded, behind such a filter. All are parameters of a fit,
-by path: ``sensor.SIGNAL.gain``, ``.offset``, ``.delay`` [s], ``.lag`` [s]; ``input.PATH.delay``,
-``.lag``; ``delay`` [s] is common to all sensors. Derivatives are those of the formulas below, exact
-for delays of any part of a sample.
+input acts ``delay`` later than it was recorded, behind such a filter. All of these are parameters
+of a fit, by path: ``sensor.SIGNAL.gain``, ``.offset``, ``.delay`` [s], ``.lag`` [s];
+``input.PATH.delay``, ``.lag``; ``delay`` [s] is common to all sensors. Derivatives are those of the
+formulas below, exact for delays of any part of a sample.
 
 Between samples a measured signal is a cubic (Hermite; slopes are those given, or by parabolas
-through three samples). A filter takes it as straight from sample to sample, and has followed that
-straight line for long when the record begins. An input that is held until the next sample keeps the
-impulse of each sample: it is replaced by its mean from one sample to the next, behind delay and
+through three samples). A filter takes its input as straight from sample to sample, and has already
+settled on the first line when the record begins. An input that is held until the next sample keeps
+the impulse of each sample: it is replaced by its mean from one sample to the next, after delay and
 filter. The motion then differs from that under the true steps by the square of a sample's length.
 """
 
@@ -21,14 +21,14 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-#: Delay of all sensors.
+#: Path of the delay of all sensors.
 DELAY = "delay"
 SENSOR_FIELDS = {"offset": 0.0, "gain": 1.0, "delay": 0.0, "lag": 0.0}
 INPUT_FIELDS = {"delay": 0.0, "lag": 0.0}
 
 
 def measurement_parameters(signals: Sequence[str], inputs: Sequence[str] = ()) -> dict[str, float]:
-    """Parameters of the measurement and their values if they are not fitted."""
+    """Parameters of the measurement, with the values that they have if they are not fitted."""
     return {
         **{f"sensor.{s}.{f}": x for s in signals for f, x in SENSOR_FIELDS.items()},
         **{f"input.{u}.{f}": x for u in inputs for f, x in INPUT_FIELDS.items()},
@@ -37,14 +37,14 @@ def measurement_parameters(signals: Sequence[str], inputs: Sequence[str] = ()) -
 
 
 def total_delay(signal: str, values: Mapping[str, Any]):
-    """Delay of a sensor [s]; None where none is a parameter."""
+    """Delay of a sensor [s]; None if no delay is a parameter."""
     own = [values[p] for p in (DELAY, f"sensor.{signal}.delay") if p in values]
     return sum(own) if own else None
 
 
 def shown(t, column, signal: str, values: Mapping[str, Any]):
     """Samples (m,) that the sensor of ``signal`` shows for values ``column`` (m,) of the signal at
-    the times ``t`` (m,), the delay of the sensor left aside."""
+    the times ``t`` (m,), without the delay of the sensor."""
     lag, gain, offset = (values.get(f"sensor.{signal}.{f}") for f in ("lag", "gain", "offset"))
     if lag is not None:
         column = filtered(t, column, lag)
@@ -53,7 +53,7 @@ def shown(t, column, signal: str, values: Mapping[str, Any]):
 
 
 def acting(t, u, path: str, values: Mapping[str, Any], hold: str):
-    """Samples (m,) of the input ``path`` as it acts, from its recorded ones ``u`` (m,) at ``t``."""
+    """Samples (m,) of the input ``path`` as it acts, from its record ``u`` (m,) at times ``t``."""
     delay, lag = (values.get(f"input.{path}.{f}") for f in ("delay", "lag"))
     t = _even_behind(t)
     if hold == "zero":
@@ -81,12 +81,12 @@ def at_times(times, t, values, rates=None):
 
 
 def filtered(t, values, lag):
-    """``lag dy/dt + y = values``, straight between samples."""
+    """Solution of ``lag dy/dt + y = values``, straight between samples."""
     t = _even_behind(t)
     h = jnp.diff(t)
     slope = jnp.diff(values) / h
     decay = _decay(h, lag)
-    # On a straight line the filter is one lag behind, and forgets where it was.
+    # On a straight line the filter lags by ``lag`` and its initial state has decayed.
     offset = lag * slope
 
     def one(y, row):
@@ -103,7 +103,7 @@ def _mean_of_delayed_steps(t, u, delay):
     """Means from each sample to the next of steps ``u``, ``delay`` later; before the first sample
     the input is ``u[0]``."""
     h = jnp.diff(t)
-    # Integral of the steps, which is straight between samples.
+    # The integral of the steps is straight between samples.
     whole = jnp.concatenate([jnp.zeros((1,), u.dtype), jnp.cumsum(h * u[:-1])])
 
     def integral(times):
@@ -116,7 +116,7 @@ def _mean_of_delayed_steps(t, u, delay):
 
 
 def _mean_of_filtered_steps(t, u, lag):
-    """Means from each sample to the next of steps ``u`` behind a filter that has settled."""
+    """Means from each sample to the next of steps ``u`` after a filter that has settled."""
     h = jnp.diff(t, append=2.0 * t[-1:] - t[-2:-1])
     decay = _decay(h, lag)
     share = jnp.where(h > 0.0, lag * (1.0 - decay) / h, 0.0)
@@ -129,13 +129,13 @@ def _mean_of_filtered_steps(t, u, lag):
 
 
 def _decay(h, lag):
-    """``exp(-h/lag)``, with the limit 0 and its derivative 0 for no lag."""
+    """``exp(-h/lag)``, with the limit 0 and the derivative 0 for zero lag."""
     has = lag > 0.0
     return jnp.where(has, jnp.exp(-h / jnp.where(has, lag, 1.0)), 0.0)
 
 
 def slopes(t, values):
-    """Slopes at the samples: of the parabolas through them and their neighbours."""
+    """Slopes at the samples: those of the parabolas through them and their neighbours."""
     h, rise = jnp.diff(t), jnp.diff(values)
     rate = rise / h
     inner = (h[1:] * rate[:-1] + h[:-1] * rate[1:]) / (h[1:] + h[:-1])

@@ -1,4 +1,4 @@
-"""Minimising a fit: from several starts, then around the best, then with the noise known."""
+"""Minimisation of a fit: from several starts, then around the best, then with the noise known."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from jfric.fits.task import Task
 from jfric.numerics.limits import STARTS, require_count
 from jfric.results.status import Status
 
-#: Told after each iteration of a fit: the stage, the number of the iteration and the most there can
-#: be, the least cost so far, and the parameters there by name.
+#: Called after each iteration of a fit with the stage, the number of the iteration and the largest
+#: possible number, the least cost so far, and the parameters there by name.
 Watch = Callable[[str, int, int, float, dict[str, float]], None]
-#: Fits after the first where the noise is unknown: weights and parameters settle together.
+#: Further fits if the noise is unknown, in which weights and parameters settle together.
 NOISE_ROUNDS = 2
 
 Minimiser = Callable[[np.ndarray, str], Members]
@@ -31,7 +31,7 @@ Minimiser = Callable[[np.ndarray, str], Members]
 class Minimum(NamedTuple):
     """The best point (P,) of all starts, its cost, and how it was reached.
 
-    ``waterfall``: what became of each start, best first.
+    ``waterfall``: result of each start, best first.
     """
 
     vector: np.ndarray
@@ -62,7 +62,7 @@ def solve(recipe: Recipe, watch: Watch | None = None) -> tuple[Task, Minimum]:
 
 
 def _least(task: Task, minimise: Minimiser, x0: np.ndarray, seed: int) -> Minimum:
-    """The least cost that ``minimise`` (from starts (B, P) to where they end) gets to from x0."""
+    """The least cost that ``minimise`` (from starts (B, P) to their end points) reaches from x0."""
     objective, layout = task.objective, task.objective.layout
     starts = len(x0)
     members = minimise(x0, "starts")
@@ -108,7 +108,7 @@ def _why_it_failed(task: Task, x: np.ndarray) -> str:
 
 
 def _refine(objective: Objective, x: np.ndarray, cost: float, seed: int):
-    """Result of a search without derivatives where no step lowers the cost: (P,), cost, remarks."""
+    """Result of a search without derivatives if no step lowers the cost: (P,), cost, remarks."""
     found, least, generations = direct_search(
         lambda x: objective.normal(x).cost, objective.layout, x, seed=seed
     )

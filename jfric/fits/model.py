@@ -1,4 +1,4 @@
-"""The seam of a fit: from parameters and an experiment to predicted samples.
+"""Interface of a fit: from parameters and an experiment to predicted samples.
 
 Everything else in this folder (starts, optimisers, checks, uncertainty) works with any
 :class:`AbstractModel`.
@@ -39,7 +39,7 @@ from jfric.system.problem import Problem
 
 
 class Prediction(NamedTuple):
-    """Samples that a model predicts for one experiment, and what became of its simulation."""
+    """Samples that a model predicts for one experiment, and the status of its simulation."""
 
     y: Float[Array, "m k"]
     #: :class:`jfric.Status` code.
@@ -57,8 +57,8 @@ class Motion(NamedTuple):
 class AbstractModel(eqx.Module):
     """Model of one experiment, whose predicted samples a fit compares with the measured ones.
 
-    The columns of a prediction are the ``signals`` of the data. A subclass with a field ``problem``
-    has paths of parameters completed, and their bounds checked, by that problem.
+    The columns of a prediction are the ``signals`` of the data. If a subclass has a field
+    ``problem``, paths of parameters are completed, and their bounds checked, by that problem.
     Example: see :class:`jfric.SampledModel`.
     """
 
@@ -72,7 +72,8 @@ class AbstractModel(eqx.Module):
 
     @abc.abstractmethod
     def initial(self, experiment: Experiment) -> tuple[float, dict[str, float]]:
-        """Where the simulation of ``experiment`` starts [s], and what its initial state sets."""
+        """Start time of the simulation of ``experiment`` [s], and values set by its initial
+        state."""
 
     @abc.abstractmethod
     def simulate_outputs(self, values: Mapping[str, Array], data: Data) -> Prediction:
@@ -83,16 +84,16 @@ class AbstractModel(eqx.Module):
 
     @property
     def is_long(self) -> bool:
-        """Whether one member is work enough for a call: long records, simulated by samples."""
+        """Whether one member is work enough for a call: a long record, sample by sample."""
         return False
 
     @property
     def runs_in_time(self) -> bool:
-        """Whether samples follow each other in time, so that the first of them are a record."""
+        """Whether samples follow each other in time, so that their first part is also a record."""
         return True
 
     def motion(self, values: Mapping[str, Array], data: Data) -> Motion | None:
-        """How the contacts move, for :func:`jfric.check`; None where the model does not say."""
+        """Motion of the contacts, for :func:`jfric.check`; None if the model does not have it."""
         return None
 
     def refined(self) -> AbstractModel | None:
@@ -100,11 +101,11 @@ class AbstractModel(eqx.Module):
         return None
 
     def reverse(self) -> AbstractModel:
-        """The model to take for derivatives in reverse mode: this one unless overridden."""
+        """The model for derivatives in reverse mode: this one unless overridden."""
         return self
 
     def remarks(self) -> list[str]:
-        """Known errors of the derivatives of the predictions, in words."""
+        """Known errors of the derivatives of the predictions, as sentences."""
         return []
 
     def target(self, data: Data) -> Float[Array, "m k"]:
@@ -115,8 +116,8 @@ class AbstractModel(eqx.Module):
 class OutputModel(AbstractModel):
     """Simulated signals at the times of the samples.
 
-    ``y(t) = gain * signal(t - delay) + offset``, behind a filter; parameters beside those of the
-    problem are those of :mod:`jfric.fits.measurement`. Before the start a signal has its initial
+    ``y(t) = gain * signal(t - delay) + offset``, behind a filter; the parameters are those of the
+    problem and those of :mod:`jfric.fits.measurement`. Before the start a signal has its initial
     value.
     """
 
@@ -126,7 +127,7 @@ class OutputModel(AbstractModel):
     hold: str = eqx.field(static=True, default="zero")
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
-        """Raise :class:`jfric.ProblemError` for what cannot be simulated or observed."""
+        """Raise :class:`jfric.ProblemError` for inputs or signals that cannot be simulated."""
         self.solver.require(self.problem)
         for name in signals:
             try:
@@ -189,7 +190,7 @@ class OutputModel(AbstractModel):
         if all(f"sensor.{name}.delay" not in values for name in data.signals):
             columns, status = self._sampled(changed, signals, _earlier(data, delays[0]))
         else:
-            # Sensors look at different times: all of them in one run, in order of time.
+            # Sensors read at different times: one run covers all of them, in order of time.
             looks = [_earlier(data, delay) for delay in delays]
             every = jnp.concatenate(looks)
             order = jnp.argsort(every)
@@ -227,7 +228,7 @@ class OutputModel(AbstractModel):
         return [f"{type(self.solver).__name__}: {remark}"] if remark else []
 
     def _changed(self, values: Mapping[str, Array], data: Data) -> Problem:
-        """The problem of one experiment."""
+        """The problem of one experiment, with its inputs and parameters."""
         own = measurement_parameters(data.signals, tuple(data.u))
         system = {path: x for path, x in values.items() if path not in own}
         changed = set_parameters(self.problem, {**data.x0, **system})
@@ -237,7 +238,7 @@ class OutputModel(AbstractModel):
 
 
 def _earlier(data: Data, delay):
-    """When a sensor looks that shows what was ``delay`` [s] before."""
+    """Times at which a sensor that is ``delay`` [s] late reads the signal."""
     return data.t if delay is None else jnp.maximum(data.t - delay, data.start)
 
 

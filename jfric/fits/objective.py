@@ -1,8 +1,8 @@
 """The cost of a fit and its derivatives, for many members at once.
 
-A member is one vector of parameters with its data: a start, a noise draw, a bootstrap sample, a
-point of a profile. The simulation with its forward derivatives knows nothing of the measured
-values, so one compiled program serves them all. Members run in chunks of fixed size, so that
+A member is one vector of parameters with its data: a start, a noise draw, a bootstrap sample or a
+point of a profile. The simulation with its forward derivatives does not depend on the measured
+values, so one compiled program serves all members. Members run in chunks of fixed size, so that
 nothing is compiled anew, on as many threads as there are cores.
 """
 
@@ -80,7 +80,7 @@ class Objective:
     def normal(self, x, measured=None, weight=None, chunk: int | None = None) -> Normal:
         """Normal equations of members ``x`` (B, P).
 
-        ``measured`` and ``weight``: (B, E, m, k) where members have their own, None: those of the
+        ``measured`` and ``weight``: (B, E, m, k) if members have their own, None for those of the
         data. A member whose simulation failed has an infinite cost.
         """
 
@@ -174,14 +174,13 @@ def _predict(model: AbstractModel, data: Data, x: Float[Array, "B E L"], paths: 
 
 @functools.cache
 def _compiled_predict(is_long: bool) -> Kept:
-    # Many small kernels: they are compiled quickly, but long loops run twice as fast without.
+    # Quick options make many small kernels: quick to compile, but long loops take twice as long.
     return Kept(_predict, options=no_options if is_long else quick_options)
 
 
 def experiment_cost(model, data, x, paths, measured, weight, scale, residual, rho):
     """Cost of the parameters ``x`` (L,) of one experiment for measured values (m, k); infinite
-    where the simulation fails. ``rho``, ``scale``: of the loss. Traced; priors are left to the
-    caller."""
+    where the simulation fails. ``rho``, ``scale``: of the loss. Traced; the caller adds priors."""
     found = model.simulate_outputs({path: x[i] for i, path in enumerate(paths)}, data)
     values, _ = rho((residual(found.y, measured, weight) / scale) ** 2)
     cost = 0.5 * scale**2 * jnp.sum(values)
@@ -198,7 +197,7 @@ def member_cost(model, data, x, paths, measured, weight, scale, residual, rho):
 
 
 def failed(status):
-    """Whether a simulation has no prediction that counts."""
+    """Whether a simulation has no usable prediction."""
     return (status != int(Status.OK)) & (status != int(Status.MAX_EVENTS))
 
 
@@ -216,7 +215,7 @@ def _one_residual(residual, pred, jac, measured, weight):
 
 
 def _each(residual):
-    """For all members and experiments; data with one member serve all."""
+    """``residual`` for all members and experiments; data with one member serve all."""
     member = jax.vmap(functools.partial(_one_residual, residual))
 
     def members(pred, jac, measured, weight):

@@ -1,4 +1,4 @@
-"""From the free parameters of a fit to one vector, and to the values of each experiment."""
+"""Vector of the free parameters of a fit, and the values of each experiment from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.fits.free import Free
 
-#: Starts keep this part of the range away from bounds, where the map to the range is flat.
+#: Part of the range by which starts stay away from bounds, where the map to the range is flat.
 MARGIN = 1e-3
 
 
@@ -25,15 +25,15 @@ class Layout:
 
     #: (P,) ``friction.mu``, or ``initial.z.q[drop 2]`` for a value of one experiment.
     names: tuple[str, ...]
-    #: (L,) Parameters as one experiment sees them, and (E, L) where their values are found.
+    #: (L,) Parameters as one experiment uses them, and (E, L) places of their values in the vector.
     paths: tuple[str, ...]
     columns: np.ndarray
-    #: (P,) Bounds on the scale of ``w``, whether it is logarithmic, first start.
+    #: (P,) Bounds on the scale of ``w``, whether the scale is logarithmic, and the first start.
     low: np.ndarray
     high: np.ndarray
     log: np.ndarray
     init: np.ndarray
-    #: (P, 2) Mean and standard deviation of the priors; NaN where there is none.
+    #: (P, 2) Mean and standard deviation of the priors; NaN for parameters without prior.
     prior: np.ndarray
 
     @property
@@ -81,7 +81,8 @@ class Layout:
         )
 
     def prior_terms(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Parts of the priors at ``x`` (B, P) in the cost, its gradient and its curvature (P,)."""
+        """Parts of the cost, its gradient and its curvature (P,) from the priors at ``x`` (B,
+        P)."""
         has = np.isfinite(self.prior[:, 0])
         mean = np.where(has, self.prior[:, 0], 0.0)
         information = np.where(has, 1.0 / np.where(has, self.prior[:, 1], 1.0) ** 2, 0.0)

@@ -1,5 +1,4 @@
-"""Signs that a fit is not what it seems: units that differ by about a thousand, and residuals far
-above the noise."""
+"""Signs of a wrong fit: units wrong by about a thousand, and residuals far above the noise."""
 
 from __future__ import annotations
 
@@ -14,14 +13,15 @@ from jfric.fits.data.experiment import Experiment
 from jfric.fits.optimise.searches import AbstractSearch
 from jfric.fits.task import Task
 
-#: Units are usually wrong by a thousand; half of that on a scale of factors is suspicious.
+#: Units are usually wrong by a thousand: a ratio above this one is suspicious.
 SUSPICIOUS = 300.0
-#: Predicted and measured signals of a fit hardly differ so much in their spread.
+#: Ratio between the spreads of predicted and measured signals from which on a unit is doubtful.
 SPREAD = 100.0
-#: Residuals so many times the scatter of neighbouring samples are not noise, unless that is far
-#: slower than the samples; and they matter as this part of a signal's spread.
+#: Ratio of residuals to the scatter of neighbouring samples from which on they are not noise,
+#: unless the noise is far slower than the samples; and the part of a signal's spread at which they
+#: matter.
 UNEXPLAINED, VISIBLE = 10.0, 1e-3
-#: Order of the differences that leave noise of a smooth signal, and how they enlarge its spread.
+#: Order of the differences that separate noise from a smooth signal.
 ORDER = 4
 ENLARGED = float(np.sqrt(sum(comb(ORDER, i) ** 2 for i in range(ORDER + 1))))
 
@@ -46,8 +46,8 @@ def remarks(task: Task, x: np.ndarray, search: AbstractSearch) -> list[str]:
 
 
 def _on_units(task: Task, x: np.ndarray, predicted: np.ndarray) -> list[str]:
-    """Values far from those of the problem, and signals that spread far more or less than
-    predicted."""
+    """Remarks on values far from those of the problem, and on signals that spread far more or less
+    than predicted."""
     objective, said = task.objective, []
     layout = objective.layout
     first = task.experiments[0]
@@ -69,7 +69,7 @@ def _on_units(task: Task, x: np.ndarray, predicted: np.ndarray) -> list[str]:
 
 
 def _on_residuals(task: Task, predicted: np.ndarray, search: AbstractSearch) -> list[str]:
-    """Signals of which far more is left than their samples scatter."""
+    """Remarks on signals whose residuals are far larger than the scatter of their samples."""
     said = []
     for j, signal in enumerate(task.objective.data.signals):
         used, measured = task.used[..., j], task.objective.measured[..., j]
@@ -90,9 +90,9 @@ def _on_residuals(task: Task, predicted: np.ndarray, search: AbstractSearch) -> 
 def scatter(
     measured: Float[np.ndarray, "E m"], used: Bool[np.ndarray, "E m"], least: float
 ) -> float:
-    """Standard deviation of the noise of a signal that is smooth from sample to sample but for a
-    few: by the median of differences of fourth order, 0 where there are too few; ``least``: that of
-    reading in steps."""
+    """Standard deviation of the noise of a signal that is smooth at all but a few samples, from the
+    median of differences of fourth order; 0 if there are too few samples. ``least``: standard
+    deviation of readings in steps."""
     if measured.shape[-1] <= ORDER:
         return 0.0
     differences = np.diff(measured, ORDER, axis=-1)

@@ -2,8 +2,8 @@
 
 Around a point ``x`` the cost of the data is ``g^T s + s^T H s/2`` for a step ``s``. The values
 ``theta_r`` of ``R`` runs are normal around a common mean with the standard deviation ``tau``. With
-flat priors on the mean and on what is common, everything but ``tau`` is integrated out (restricted
-maximum likelihood)::
+flat priors on the mean and on the common parameters, all unknowns but ``tau`` are integrated out
+(restricted maximum likelihood)::
 
     -ln p(tau) = min_s [g^T s + s^T H s/2 + (x+s)^T K (x+s)/2] + (R-1) ln tau + ln det(H + K)/2
 
@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-#: Scatters that are looked at, over that of the values and their noise.
+#: Range of scatters that is searched, relative to the scatter of the values with their noise.
 SEARCHED = (1e-3, 1e3)
-#: Step of differences by the logarithm of a scatter, and the largest standard deviation of one.
+#: Step of differences by the logarithm of a scatter, and largest standard deviation of this
+#: logarithm.
 STEP, WIDEST = 1e-2, 1.5
 #: Scatters over which the errors of single runs are averaged.
 GRID = 48
@@ -31,8 +32,8 @@ GRID = 48
 
 @dataclass(frozen=True)
 class RandomEffects:
-    """Cost of the data around ``x`` (P,), and which values are those of runs: ``groups`` (R,)
-    each."""
+    """Cost of the data around ``x`` (P,), and the places ``groups`` (R,) of the runs' values of
+    each parameter."""
 
     x: np.ndarray
     gradient: np.ndarray
@@ -40,7 +41,7 @@ class RandomEffects:
     groups: Sequence[np.ndarray]
 
     def precision(self, tau: np.ndarray) -> np.ndarray:
-        """``K`` (P, P)."""
+        """Matrix ``K`` (P, P) of the prior."""
         K = np.zeros_like(self.hessian)
         for group, t in zip(self.groups, tau, strict=True):
             count = group.size
@@ -48,7 +49,7 @@ class RandomEffects:
         return K
 
     def covariance(self, tau: np.ndarray) -> np.ndarray:
-        """Covariance (P, P) of all values for a known scatter, the mean unknown."""
+        """Covariance (P, P) of all values for a known scatter and an unknown mean."""
         return np.linalg.inv(self.hessian + self.precision(tau))
 
     def best(self, tau: np.ndarray) -> np.ndarray:
@@ -57,7 +58,7 @@ class RandomEffects:
         return self.x - np.linalg.solve(self.hessian + K, self.gradient + K @ self.x)
 
     def minus_log(self, log_tau: np.ndarray) -> float:
-        """``-ln p`` but for a constant."""
+        """``-ln p`` of the scatters, up to a constant."""
         tau = np.exp(log_tau)
         K = self.precision(tau)
         total = self.hessian + K
@@ -71,12 +72,12 @@ class RandomEffects:
         return float(data + 0.5 * there @ K @ there + known + 0.5 * size)
 
     def bounds(self) -> list[tuple[float, float]]:
-        """Scatters, as logarithms, between which the best one is looked for."""
+        """Logarithms of the scatters between which the best one is searched."""
         found = []
         for group in self.groups:
             own = self.hessian[group, group]
             noise = 1.0 / np.median(own) if np.median(own) > 0 else 0.0
-            # Values that were drawn together to the mean have no scatter left, but noise.
+            # Values drawn together to the mean have no scatter left, only noise.
             size = float(np.sqrt(np.var(self.x[group], ddof=1) + noise)) or 1e-300
             found.append((float(np.log(size * SEARCHED[0])), float(np.log(size * SEARCHED[1]))))
         return found
@@ -109,8 +110,8 @@ class RandomEffects:
         )
 
     def scatter_covariance(self, tau: np.ndarray) -> np.ndarray:
-        """Covariance of the logarithms of the scatters, by the curvature of the marginal
-        likelihood, none larger than ``WIDEST`` where that is flat."""
+        """Covariance of the logarithms of the scatters, from the curvature of the marginal
+        likelihood; no standard deviation exceeds ``WIDEST``, for a flat likelihood."""
         log, unit = np.log(tau), STEP * np.eye(tau.size)
         H = np.zeros((tau.size, tau.size))
         f = self.minus_log
@@ -127,11 +128,11 @@ class RandomEffects:
     def errors(self, tau: np.ndarray) -> np.ndarray:
         """Standard errors (P,) of all values.
 
-        Beside the covariance for the scatter that was found, what values and covariance are under
-        other scatters, one after the other, by their marginal likelihood: a scatter that is found
-        small by chance makes no run certain. All scatters are equally likely before (A. Gelman,
-        Prior distributions for variance parameters in hierarchical models, Bayesian Analysis 1,
-        2006).
+        The covariance for the estimated scatter is increased by the changes of values and
+        covariance under other scatters, one scatter after the other, weighted by their marginal
+        likelihood: a scatter that is small by chance makes no run certain. All scatters are equally
+        likely a priori (A. Gelman, Prior distributions for variance parameters in hierarchical
+        models, Bayesian Analysis 1, 2006).
         """
         at, own = self.best(tau), np.diagonal(self.covariance(tau))
         total = own.copy()
@@ -167,8 +168,8 @@ class RandomEffects:
             return np.maximum(2.0 * variances(tau) ** 2 / spread, 1.0)
 
     def scatter_interval(self, tau: np.ndarray, j: int, level: float) -> tuple[float, float]:
-        """Interval of one scatter by the profile of the marginal likelihood; from zero on where
-        that is not excluded."""
+        """Interval of one scatter by the profile of the marginal likelihood; it begins at zero if
+        zero is not excluded."""
         from scipy.optimize import brentq, minimize
         from scipy.stats import chi2
 

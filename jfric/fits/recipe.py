@@ -30,7 +30,7 @@ KINDS: dict[str, tuple[dict[str, Any], type]] = {
     "search": (SEARCHES, AbstractSearch),
     "optimiser": (OPTIMISERS, AbstractOptimiser),
 }
-#: Words for fields of the settings: which field of which setting.
+#: Old words for fields of the settings, and the field of a setting that each stands for.
 FIELDS = {
     "controller": (("residual", "controller"),),
     "window": (("residual", "length"), ("search", "window")),
@@ -59,7 +59,7 @@ class Recipe:
         free: Mapping[str, Free],
         **options: Any,
     ) -> Recipe:
-        """The recipe with the keyword arguments of :func:`jfric.fit`, by words too."""
+        """The recipe from the keyword arguments of :func:`jfric.fit`, old words included."""
         chosen = (experiments,) if isinstance(experiments, Experiment) else tuple(experiments)
         options = _with_objects(options)
         own = {f.name for f in dataclasses.fields(Recipe)} - {"setup"}
@@ -69,13 +69,13 @@ class Recipe:
         return Recipe(setup, **{k: x for k, x in options.items() if k in own})
 
     def again(self, free: Mapping[str, Free], starts: int) -> Recipe:
-        """This fit with other free parameters and starts."""
+        """A copy of the recipe with other free parameters and starts."""
         setup = dataclasses.replace(self.setup, free=free)
         return dataclasses.replace(self, setup=setup, starts=starts)
 
     def words(self) -> dict[str, Any]:
         """The settings by words and numbers, as :func:`from_words` reads them; raises
-        :class:`jfric.ProblemError` for those of one's own, which have none."""
+        :class:`jfric.ProblemError` for a user's own settings, which have no word."""
         setup = self.setup
         objects = {
             "residual": setup.residual, "loss": setup.loss,
@@ -105,10 +105,10 @@ def prepare(problem: Any, experiments: Any, free: Mapping[str, Free], **options:
 
 def from_words(options: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments of :func:`jfric.fit` from ``options`` that may name kinds of settings by
-    words (``residual="windows"``), and give their fields beside them (``window=2.0``).
+    words (``residual="windows"``), and give their fields as further options (``window=2.0``).
 
-    None is the default; fields that a kind does not have are left out. Raises
-    :class:`jfric.ProblemError` for words that name nothing.
+    None stands for the default; fields that a kind does not have are left out. Raises
+    :class:`jfric.ProblemError` for unknown words.
     """
     found = {k: x for k, x in options.items() if k not in FIELDS}
     given = {k: options[k] for k in FIELDS if options.get(k) is not None}
@@ -140,7 +140,7 @@ def from_words(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_objects(options: Mapping[str, Any]) -> dict[str, Any]:
-    """``options`` with objects in place of words, with a warning where there were words."""
+    """``options`` with objects in place of words, and a warning if there were words."""
     found = from_words(options)
     words = {k: options[k] for k in KINDS if isinstance(options.get(k), str)}
     words |= {k: options[k] for k in FIELDS if options.get(k) is not None}
@@ -155,7 +155,7 @@ def _with_objects(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _call(setting: Any) -> str:
-    """How a setting is written in a program, without its defaults."""
+    """Call that creates a setting in a program, without its defaults."""
     fields = {f.name: f.default for f in dataclasses.fields(setting)}
     changed = [
         f"{name}={_text(getattr(setting, name))}"

@@ -1,4 +1,4 @@
-"""Kinds of residuals: what a fit compares with the records, each with its model and its checks."""
+"""Kinds of residuals: the quantities that a fit compares, each with its model and its checks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from jfric.system.naming import find_function
 from jfric.system.problem import Problem
 from jfric.system.states import state_units
 
-#: Length of a window [s] unless given.
+#: Default length of a window [s].
 WINDOW = 1.0
 #: Samples from which on a record is simulated from sample to sample.
 LONG = 500
@@ -50,21 +50,21 @@ class Simulation(NamedTuple):
         return OutputModel(problem, self.differentiable(), self.hold)
 
     def best(self, problem: Problem, records: Sequence[Experiment]) -> AbstractModel:
-        """The model from sample to sample where one can be had, else the simulated signals."""
+        """The model from sample to sample if the problem allows it, else the simulated signals."""
         found = sampled_or_whole(problem, records, *self)
         return self.model(found) if isinstance(found, Problem) else found
 
     def differentiable(self) -> Any:
-        """The solver, with derivatives in forward mode unless it says otherwise: Jacobians are
-        taken so, and gradients of many parameters change to reverse mode themselves."""
-        # A log of events is of no use to a fit.
+        """The solver, with derivatives in forward mode unless it is set otherwise: Jacobians use
+        forward mode, and gradients of many parameters change to reverse mode themselves."""
+        # A log of events is useless for a fit.
         solver = EventDriven(max_events=0) if self.solver is None else self.solver
         require_solver(solver)
         return replace(solver, adjoint="forward") if solver.adjoint == "auto" else solver
 
 
 class Posed(NamedTuple):
-    """A fit as it is computed: a model, its records, free parameters, and signals to compare."""
+    """A fit as it is computed: model, records, free parameters, and signals to compare."""
 
     model: AbstractModel
     experiments: Sequence[Experiment]
@@ -77,7 +77,7 @@ class AbstractResidual(abc.ABC):
 
     #: Name in files and commands.
     word: ClassVar[str]
-    #: Whether what is compared are whole runs, whose parameters may vary from run to run.
+    #: Whether whole runs are compared, whose parameters may vary from run to run.
     of_runs: ClassVar[bool] = True
 
     @property
@@ -95,19 +95,19 @@ class AbstractResidual(abc.ABC):
         simulation: Simulation,
     ) -> Posed:
         """The fit of ``problem`` with these residuals; names are full paths. Raises
-        :class:`jfric.ProblemError` for records that have no such residuals."""
+        :class:`jfric.ProblemError` for records without such residuals."""
 
     def in_windows(self, length: float) -> AbstractResidual | None:
-        """These residuals on windows of ``length`` [s]; None where windows have none."""
+        """The residuals on windows of ``length`` [s]; None if this kind has no windows."""
         return None
 
 
 @dataclass(frozen=True)
 class Outputs(AbstractResidual):
-    """Simulated signals next to the measured ones.
+    """Simulated signals compared with the measured ones.
 
-    ``compare(predicted, measured, weight)``: residuals of arrays (m, k) of one experiment;
-    ``weight (predicted - measured)`` unless given::
+    ``compare(predicted, measured, weight)``: residuals of arrays (m, k) of one experiment; ``weight
+    (predicted - measured)`` by default::
 
         >>> jfric.Outputs().word
         'output'
@@ -125,7 +125,7 @@ class Outputs(AbstractResidual):
 
 @dataclass(frozen=True)
 class ClosedLoop(AbstractResidual):
-    """Force of a :class:`jfric.Controller` in the simulated closed loop, next to the measured one.
+    """Force of a :class:`jfric.Controller` in the simulated loop, compared with the measured one.
 
     ``controller``: of the loop; its numbers are parameters (``controller.kp``)::
 
@@ -161,9 +161,9 @@ class ClosedLoop(AbstractResidual):
 
 @dataclass(frozen=True)
 class Windows(AbstractResidual):
-    """Signals in windows of ``length`` [s], each of which starts from a free state of its own.
+    """Signals in windows of ``length`` [s], each of which starts from its own free state.
 
-    An error in the model then cannot add up over the whole record. A rest shorter than half a
+    An error in the model then cannot add up over the whole record. A remainder shorter than half a
     window is left out::
 
         >>> jfric.Windows(0.5).length
@@ -209,7 +209,7 @@ class Windows(AbstractResidual):
 
 @dataclass(frozen=True)
 class InverseDynamics(AbstractResidual):
-    """Forces that the measured motion needs, next to the measured ones, without simulation.
+    """Forces that the measured motion needs, compared with the measured ones, without simulation.
 
     >>> jfric.InverseDynamics().word
     'inverse'
@@ -218,14 +218,14 @@ class InverseDynamics(AbstractResidual):
     word = "inverse"
 
     def pose(self, problem, experiments, free, observe, simulation):
-        del observe  # what is compared are forces
+        del observe  # forces are compared
         rows = inverse_experiments(problem, experiments, hold=simulation.hold)
         return Posed(InverseModel(problem), rows, free, None)
 
 
 @dataclass(frozen=True)
 class SteadyStates(AbstractResidual):
-    """Periodic motions next to rows of :func:`jfric.steady_states`.
+    """Periodic motions compared with rows of :func:`jfric.steady_states`.
 
     >>> jfric.SteadyStates().word
     'steady'
@@ -243,7 +243,7 @@ RESIDUALS = {r.word: r for r in (Outputs, ClosedLoop, Windows, InverseDynamics, 
 
 
 def _remembering(controller: Controller, free: Mapping[str, Free]) -> Controller:
-    """The controller with room for the longest delay that the fit may try."""
+    """The controller with a memory for the longest delay that the fit may try."""
     item = free.get("controller.delay")
     if not isinstance(item, Free):
         return controller
@@ -255,9 +255,9 @@ def _remembering(controller: Controller, free: Mapping[str, Free]) -> Controller
 def sampled_or_whole(
     problem: Problem, records: Sequence[Experiment], solver: object = None, hold: str = "zero"
 ) -> Problem | SampledModel:
-    """A model from sample to sample for measured inputs and long records, where one can be had;
-    else the problem, for the event-driven solver. Windows are simulated as the ``records`` that
-    they were cut from: samples are no farther apart there."""
+    """A model from sample to sample for measured inputs and long records, if the problem allows it,
+    else the problem for the event-driven solver. Windows are simulated like the ``records`` from
+    which they were cut: samples are no farther apart there."""
     mechanics = eqx.filter_eval_shape(assemble, problem)
     suits = all(e.u or e.t.size >= LONG for e in records) and not problem.section("event")
     if solver is None and suits and is_one_degree(mechanics):
@@ -293,7 +293,7 @@ def windows(experiment: Experiment, axes: Sequence[str], length: float) -> list[
 def _state(t: np.ndarray, y: np.ndarray, first: int) -> tuple[float, float]:
     """Position and velocity at sample ``first`` from a parabola through the nearest samples.
 
-    A straight line would be off by the acceleration: in the position by ``5 a h^2`` for eleven
+    An acceleration ``a`` would falsify a straight line: in the position by ``5 a h^2`` for eleven
     samples ``h`` apart, and at the end of a record, with neighbours on one side, in the velocity.
     """
     begin = min(max(first - SLOPE // 2, 0), max(t.size - SLOPE, 0))

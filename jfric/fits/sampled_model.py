@@ -1,4 +1,4 @@
-"""Models that go from sample to sample: measured inputs, controllers, long records."""
+"""Models that simulate from sample to sample: measured inputs, controllers, long records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from jfric.system.problem import Problem
 
 #: Name of the measured reference of a controller among the inputs of an experiment.
 REFERENCE = "controller.reference"
-#: What it is called in messages.
+#: Name of this model in messages.
 WHO = "a model that goes from sample to sample"
 
 
@@ -43,8 +43,8 @@ class SampledModel(AbstractModel):
     begins at the first sample. With a ``controller`` its numbers are parameters (``controller.kp``,
     ``controller.delay``), and the reference is the input ``controller.reference`` (ignored without
     one); a measured force is not used then. ``hold``: inputs are held (``"zero"``) or connected
-    (``"linear"``). ``substeps``: of the integrator in a sample. ``width``: of a smoothed friction
-    law on request. What is not fitted keeps the value of the problem::
+    (``"linear"``). ``substeps``: of the integrator in a sample. ``width``: of an optional smoothed
+    friction law. Parameters that are not fitted keep the value of the problem::
 
         >>> t = jnp.linspace(0.0, 1.0, 11)
         >>> data = jfric.Experiment(t, u={"load.F": 1500.0 + 0.0 * t}, y={"u": 0.0 * t})
@@ -72,7 +72,7 @@ class SampledModel(AbstractModel):
         self.hold, self.substeps, self.width = hold, substeps, width
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
-        """Raise :class:`jfric.ProblemError` for what cannot be simulated or observed."""
+        """Raise :class:`jfric.ProblemError` for inputs or signals that cannot be simulated."""
         require_features(self.problem, WHO, CONSTANT - {"events"})
         require_one_degree(eqx.filter_eval_shape(assemble, self.problem))
         slots = function_paths(self.problem)
@@ -216,7 +216,7 @@ class SampledModel(AbstractModel):
 def closed_loop(experiment: Experiment, controller: Controller) -> Experiment:
     """``experiment`` with its measured force as a measured quantity instead of an input.
 
-    It is then compared with the force of the simulated ``controller``::
+    In a fit it is then compared with the force of the simulated ``controller``::
 
         >>> t = jnp.linspace(0.0, 1.0, 11)
         >>> data = jfric.Experiment(t, u={"load.F": 0.0 * t}, y={"u": 0.0 * t})
@@ -246,5 +246,5 @@ def _of_motion(problem: Problem, name: str) -> bool:
 
 
 def _at_first(experiment: Experiment) -> Experiment:
-    """The experiment without a start of its own."""
+    """The experiment without its own start time."""
     return dataclasses.replace(experiment, start=float(experiment.t[0]))

@@ -1,4 +1,4 @@
-"""Signals of a trajectory at given times, for fits: only what is asked for is evaluated.
+"""Signals of a trajectory at given times, for fits: only the requested signals are evaluated.
 
 A pass of the event-driven solver may cover many samples. They are evaluated in windows, contiguous
 pieces of the output, from the polynomials of the pass; the next pass follows when all samples on
@@ -28,7 +28,7 @@ WINDOW = 48
 
 
 class _Piece(NamedTuple):
-    """Motion that the last pass covered: polynomials in ``(time - t)/h`` up to the time ``end``."""
+    """Motion over the last pass: polynomials in ``(time - t)/h`` up to the time ``end``."""
 
     t: Float[Array, ""]
     h: Float[Array, ""]
@@ -47,7 +47,7 @@ def sample_signals(
     problem: Problem, solver: AbstractSolver, signals: Sequence[Signal], ts: Float[Array, " m"]
 ) -> tuple[Float[Array, "m k"], Int[Array, ""]]:
     """Values of ``signals`` at the times ``ts``, which do not decrease, and the status of the
-    trajectory. Not a number at times that it does not reach."""
+    trajectory; NaN at times that the trajectory does not reach."""
     problem = started(problem)
     prepared = solver.prepare(problem)
     mechanics = prepared.mechanics
@@ -69,7 +69,7 @@ def sample_signals(
         assert piece is not None
         piece = piece()
         table = jnp.stack([getattr(piece, f)[:, i] for f, i in columns], axis=1)
-        # A pass that only settles modes covers nothing.
+        # A pass that only settles modes covers no time.
         moves = new.t > s.t
         end = jnp.where(moves, new.t, -jnp.inf)
         return new, _Piece(s.t, jnp.where(moves, piece.h, 1.0), end, table)
@@ -130,7 +130,7 @@ def _values_jvp(primals, tangents):
 
 
 def _columns(signals: Sequence[Signal], n: int) -> list[tuple[str, int]]:
-    """Polynomials that the signals are made of; sliding velocities need the whole motion."""
+    """Polynomials from which the signals are made; sliding velocities need the whole motion."""
     wanted = [(s.field, s.index) for s in signals if s.field != "sliding_velocity"]
     if len(wanted) < len(signals):
         motion = [(field, i) for field in "qv" for i in range(n)]

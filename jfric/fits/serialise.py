@@ -32,8 +32,7 @@ SOLVERS = {c.__name__: c for c in (EventDriven, Smoothed, MoreauJean, Midpoint, 
 def to_json(fit: Estimate) -> str:
     """``fit`` as JSON text in SI units, with seed and versions; :func:`from_json` reads it.
 
-    Raises :class:`jfric.ProblemError` for what a file cannot hold: a model or a residual of one's
-    own.
+    Raises :class:`jfric.ProblemError` for a user's own model or residual, which a file cannot hold.
     """
     recipe = fit.recipe
     if recipe is None or not isinstance(recipe.setup.problem, Problem):

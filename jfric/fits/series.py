@@ -1,4 +1,4 @@
-"""A fit beside its data: each signal of each record, measured and predicted."""
+"""Comparison of a fit with its data: each signal of each record, measured and predicted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Series(NamedTuple):
-    """One signal of one record: samples that count, and the measured motion beside them."""
+    """One signal of one record: the samples that count, measured and predicted."""
 
     record: str
     signal: str
@@ -20,7 +20,8 @@ class Series(NamedTuple):
     predicted: np.ndarray
     position: np.ndarray | None
     velocity: np.ndarray | None
-    #: Standard deviation of a new sample: of the prediction, with the estimates, and of the noise.
+    #: Standard deviation of a new sample: that of the prediction, from the estimates, and of the
+    #: noise.
     spread: np.ndarray
 
     @property
@@ -64,11 +65,11 @@ def series(result: FitResult) -> list[Series]:
 
 
 def _spread(result: FitResult, jacobian: np.ndarray) -> np.ndarray:
-    """Standard deviation of new samples (E, m, k), zero where there is none; estimates without a
-    finite error are taken as exact."""
+    """Standard deviation of new samples (E, m, k), zero where unknown; estimates without a finite
+    error are taken as exact."""
     weight, layout = result.objective.weight, result.objective.layout
     sigma = np.where(weight > 0, 1.0 / np.where(weight > 0, weight, 1.0), 0.0)
-    if jacobian.shape[:3] != weight.shape:  # a residual of one's own
+    if jacobian.shape[:3] != weight.shape:  # a user's own residual
         return sigma
     matrix = result.covariance().matrix
     known = np.isfinite(np.diagonal(matrix))

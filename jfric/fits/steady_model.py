@@ -30,7 +30,7 @@ from jfric.system.model import build
 from jfric.system.naming import find_path, parameters, set_parameters
 from jfric.system.problem import Problem
 
-#: Most harmonics that may be asked for.
+#: Highest harmonic that a measured quantity may have.
 HARMONICS = 100
 _TEXT = re.compile(r"(amplitude|phase|mean)\.(.+?)(?:\((\d+)\))?")
 
@@ -53,15 +53,15 @@ def steady_states(
 ) -> Experiment:
     """Measured steady states, one a row, for fits with :class:`jfric.SteadyStates`.
 
-    ``conditions``: what was set in each row, (m,) [SI] by the path of a parameter: the frequency
-    ``"load.F.omega"`` [rad/s], the level ``"load.F.amplitude"``, the speed of a belt. ``y``: what
-    was measured, (m,): ``"amplitude.S"``, ``"phase.S"`` [rad] and ``"mean.S"`` of a signal ``S``
-    (``x``, ``v.x``, ``a.x``, ``force.NAME``), with ``(k)`` behind it those of the ``k``-th
+    ``conditions``: settings of each row, (m,) [SI] by the path of a parameter: the frequency
+    ``"load.F.omega"`` [rad/s], the level ``"load.F.amplitude"``, the speed of a belt. ``y``:
+    measured quantities, (m,): ``"amplitude.S"``, ``"phase.S"`` [rad] and ``"mean.S"`` of a signal
+    ``S`` (``x``, ``v.x``, ``a.x``, ``force.NAME``), with ``(k)`` behind it those of the ``k``-th
     harmonic; of limit cycles ``"period"`` [s]. With the load ``P cos(omega t + a)`` the signal is
     ``sum_k amplitude_k cos(k (omega t + a) + phase_k)`` and its mean, so that a phase is relative
-    to the load, zero where they go together and negative where the signal lags. A backbone curve is
-    rows with the phase ``-pi/2``. ``sigma``, ``mask``, ``meta``: as in :class:`jfric.Experiment`,
-    which is what is returned, rows being its samples; ``mask`` leaves rows out. Raises
+    to the load, zero in phase with it and negative where the signal lags. A backbone curve is rows
+    with the phase ``-pi/2``. ``sigma``, ``mask``, ``meta``: as in :class:`jfric.Experiment`, which
+    is returned with the rows as samples; ``mask`` leaves rows out. Raises
     :class:`jfric.ProblemError` for lengths that differ and numbers that are not finite::
 
         >>> data = jfric.steady_states(
@@ -90,9 +90,9 @@ class SteadyModel(AbstractModel):
     """Periodic motions under the conditions of each row, all in one batch.
 
     ``problem``: the system; ``solver``: :class:`jfric.EventDriven` with settings; ``transient``,
-    ``section`` and ``segments`` are those of :func:`jfric.periodic_orbit`. A row whose orbit is not
-    found for some values of the parameters makes the search turn away from them; :meth:`orbits` has
-    the status of every row. What is not fitted keeps the value of the problem::
+    ``section`` and ``segments`` are those of :func:`jfric.periodic_orbit`. Parameter values for
+    which the orbit of a row is not found are rejected by the search; :meth:`orbits` has the status
+    of every row. Parameters that are not fitted keep the value of the problem::
 
         >>> data = jfric.steady_states(
         ...     {"load.F.omega": [0.8, 1.2]}, {"amplitude.x": [2.4, 2.1]}, sigma=0.1
@@ -128,7 +128,7 @@ class SteadyModel(AbstractModel):
     ):
         solver = EventDriven(max_events=EVENTS) if solver is None else solver
         if isinstance(solver, EventDriven) and solver.max_events == 0:
-            # Events belong to an orbit.
+            # Only the log of an orbit is used, so there is room for its events.
             solver = dataclasses.replace(solver, max_events=EVENTS)
         self.problem, self.solver, self.transient = build(problem), solver, transient
         self.section, self.segments = section, segments
@@ -222,7 +222,7 @@ class SteadyModel(AbstractModel):
             column = self._column(asked, orbits, coefficients)
             column = sensor[f"sensor.{name}.gain"] * column + sensor[f"sensor.{name}.offset"]
             if asked.word == "phase":
-                # Phases are compared the shorter way round.
+                # Phases differ by less than half a turn.
                 turns = jnp.round((column - data.y[:, j]) / (2.0 * jnp.pi))
                 column = column - 2.0 * jnp.pi * jax.lax.stop_gradient(turns)
             columns.append(column)
@@ -246,7 +246,7 @@ class SteadyModel(AbstractModel):
         return {k: jax.lax.complex(x[..., 0, :], x[..., 1, :]) for k, x in found.items()}
 
     def _order(self, asked: _Measured) -> int:
-        """Number of the harmonic in the period of the orbit: several of the load, maybe."""
+        """Number of the harmonic in periods of the orbit, which may be several of the load."""
         forcing = forcing_of(self.problem)
         return asked.harmonic * (1 if forcing is None else forcing.cycles)
 
@@ -260,7 +260,7 @@ class SteadyModel(AbstractModel):
             return jnp.abs(value)
         forcing = forcing_of(self.problem)
         assert forcing is not None
-        # A load sin(a) is the cosine of a quarter of a turn less.
+        # A load sin(a) is the cosine with a phase a quarter of a turn less.
         load = jax.vmap(lambda p: forcing.angle(p.resolved()))(orbits.problem) - 0.5 * jnp.pi
         return jnp.angle(value) - asked.harmonic * load
 

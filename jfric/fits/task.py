@@ -1,4 +1,4 @@
-"""A fit that is checked and put together, ready to be computed."""
+"""A fit that is checked and complete, ready to be computed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from jfric.system.problem import Problem
 
 @dataclass(frozen=True)
 class Setup:
-    """The cost of a fit: what is compared with what, and what is free; see :func:`jfric.fit`."""
+    """The cost of a fit: the compared data and the free parameters; see :func:`jfric.fit`."""
 
     problem: Problem | AbstractModel
     experiments: tuple[Experiment, ...]
@@ -37,13 +37,13 @@ class Setup:
 
     @property
     def system(self) -> Problem | None:
-        """The problem, or that of the model; None where a model has none."""
+        """The problem, or that of the model; None if a model has none."""
         found = self.problem
         found = found if isinstance(found, Problem) else getattr(found, "problem", None)
         return found if isinstance(found, Problem) else None
 
     def task(self) -> Task:
-        """The fit, with everything checked that can be checked without computing."""
+        """The fit, after all checks that need no computation."""
         model, chosen, free, observe = self._posed()
         signals = signals_of(chosen, observe)
         model.check(chosen, signals)
@@ -86,7 +86,7 @@ class Setup:
         return self.residual.pose(self.problem, chosen, free, observe, simulation)
 
     def _require_none_beside_a_model(self) -> None:
-        """A model of one's own says itself what is simulated, and how inputs go on."""
+        """Refuse settings of the simulation for a user's own model, which has its own."""
         beside = {
             "residual": not isinstance(self.residual, Outputs),
             "solver": self.solver is not None,
@@ -106,13 +106,13 @@ class Task:
 
     def __init__(self, setup: Setup, experiments, objective: Objective, used, sigma, steps):
         self.setup = setup
-        #: Records as they are compared: pieces of those of the setup, maybe.
+        #: Records as they are compared, possibly pieces of those of the setup.
         self.experiments: tuple[Experiment, ...] = experiments
         self.objective = objective
         #: (E, m, k) Which samples count, and their noise; NaN where it is unknown.
         self.used: np.ndarray = used
         self.sigma: np.ndarray = sigma
-        #: What the resolution of readings adds to the noise.
+        #: Noise that the resolution of readings adds.
         self.steps: Steps = steps
 
     @property
@@ -138,14 +138,14 @@ class Task:
                 # Outliers do not move the median.
                 size = 1.4826 * np.median(np.abs(off - np.median(off)))
             least = 1e-12 * max(float(np.max(np.abs(objective.measured[..., j][own]))), 1e-300)
-            # Readings in steps leave no less than these do.
+            # The residuals contain the noise of readings in steps.
             rest = max(size**2 - float(np.mean(self.steps.variance[..., j][own])), least**2)
             noise = np.sqrt(rest + self.steps.counted[..., j])
             weight[..., j] = np.where(own, 1.0 / noise, weight[..., j])
         objective.weight = weight
 
     def noise(self) -> dict[str, float]:
-        """Root mean square noise of each signal, as the weights have it."""
+        """Root mean square noise of each signal, from the weights."""
         weight = np.where(self.used, self.objective.weight, 1.0)
         return {
             name: float(np.sqrt(np.mean((1.0 / weight**2 - self.steps.more)[own, j])))
@@ -160,7 +160,7 @@ def _layout(model: AbstractModel, experiments, free: Mapping[str, Free]) -> Layo
 
 
 def _require_motion(experiments, data: Data, used: np.ndarray, sigma: np.ndarray) -> None:
-    """A signal of unknown noise that never changes says neither what moves nor what is noise."""
+    """Refuse a signal of unknown noise that never changes: it shows neither motion nor noise."""
     y = np.asarray(data.y)
     for j, name in enumerate(data.signals):
         own = used[..., j]
@@ -175,7 +175,7 @@ def _require_motion(experiments, data: Data, used: np.ndarray, sigma: np.ndarray
 
 
 def _weights(data: Data, used: np.ndarray, sigma: np.ndarray, steps: Steps) -> np.ndarray:
-    """``1/sigma``; where the noise is unknown, one over the spread of the signal."""
+    """Weights ``1/sigma``; if the noise is unknown, one over the spread of the signal."""
     y = np.asarray(data.y)
     spread = np.array([np.std(y[..., j][used[..., j]]) or 1.0 for j in range(y.shape[-1])])
     known = np.sqrt(np.where(np.isfinite(sigma), sigma, 1.0) ** 2 + steps.counted)

@@ -25,13 +25,13 @@ from jfric.system.problem import Problem
 if TYPE_CHECKING:
     import xarray
 
-#: Labels of what reached no attractor: the run failed or cannot start, nothing was recognised.
+#: Labels of states that reached no attractor: the run failed or cannot start; none was recognised.
 FAILED, UNRECOGNISED = -1, 0
-#: Motions that end up within that distance, relative to the largest state, share an attractor.
+#: Distance, relative to the largest state, within which motions share an attractor.
 NEAR = 1e-3
-#: Attractors at most: of a continuum of them (positions held by friction) each is one.
+#: Most attractors: in a continuum of them (positions held by friction) each one counts.
 MOST_ATTRACTORS = 100
-#: Longest cycle that is looked for.
+#: Longest cycle that is searched for, in returns.
 LONGEST = 64
 
 
@@ -41,10 +41,10 @@ class FoundAttractor:
     """An attractor: a cycle of ``period`` returns (1: one point), and a point of it.
 
     ``q``, ``v`` (n,): that point, the mean over the motions that reached it; ``spread``: their
-    largest distance from it, relative to the largest state. ``share`` of the initial states that
-    reach it, ``error``: standard error of the share for as many states drawn at random (of a grid
-    it is an upper estimate). ``count``: states; ``returns``: mean number until it was recognised.
-    Example: see :func:`jfric.basins`.
+    largest distance from it, relative to the largest state. ``share``: part of the initial states
+    that reach it; ``error``: standard error of the share for as many states drawn at random (an
+    upper estimate for a grid). ``count``: number of these states; ``returns``: mean number of
+    returns until recognition. Example: see :func:`jfric.basins`.
     """
 
     period: int
@@ -104,20 +104,20 @@ def basins(
     solver: AbstractSolver | None = None,
     **execution: Any,
 ) -> Basins:
-    """Which attractor each of many initial states of ``problem`` reaches.
+    """Labels of the attractor that each of many initial states of ``problem`` reaches.
 
     ``plane``: paths of initial states (``"initial.x.q"``) or other parameters to their values, as
     in :func:`jfric.sweep`, with its ``method`` (``"grid"``; or ``samples`` points at random with a
-    ``seed``, for shares of many dimensions). Motions are looked at once in each period of the loads
-    or at another ``section``, as in :func:`jfric.poincare_section` (an interval in seconds for
-    systems without loads). One is recognised, and ends, when its states come back within
+    ``seed``, for shares of many dimensions). Each motion is observed once in each period of the
+    loads or at another ``section``, as in :func:`jfric.poincare_section` (an interval in seconds
+    for systems without loads). A motion is recognised, and ends, when its states come back within
     ``tolerance``, relative to its largest state, after 1 to ``longest`` returns, three times in a
     row; after ``give_up`` returns it counts as not recognised. Recognised motions share an
     attractor if they have the same period and their states agree to a thousandth.
 
-    ``solver``: with polynomials, :class:`jfric.EventDriven` by default. ``execution``: ``store`` (a
-    folder: a run that is killed goes on with the same call), ``devices``, ``workers``, ``chunk``
-    and the other options of :func:`jfric.sweep`. Returns
+    ``solver``: one with polynomials, by default :class:`jfric.EventDriven`. ``execution``:
+    ``store`` (a folder: a run that is killed goes on with the same call), ``devices``, ``workers``,
+    ``chunk`` and the other options of :func:`jfric.sweep`. Returns
     :class:`jfric.Basins`. Raises :class:`jfric.ProblemError` as :func:`jfric.sweep` and for loads
     without a period. Sources: G. Datseris, A. Wagemakers, Effortless estimation of basins of
     attraction, Chaos 32 (2022), for recognition by returns; P. J. Menck et al., Nature Physics 9
@@ -168,7 +168,7 @@ def prepare_basins(
     title: str = "",
     command: str = "",
 ) -> Prepared:
-    """The sweep behind :func:`basins`, checked."""
+    """The checked sweep that :func:`basins` runs."""
     require_count("longest", longest, 1, LONGEST)
     require_count("give_up", give_up, longest + 3, OUTPUTS)
     if not 0.0 < tolerance < NEAR:
@@ -198,7 +198,7 @@ def prepare_basins(
 
 
 def run_basins(prepared: Prepared, **execution: Any) -> tuple[Basins, Summary]:
-    """The basins, and what was computed for them."""
+    """The basins, and the settings and results of the sweep behind them."""
     sink, summary = execute(prepared, **execution)
     return from_table(sink.dataset(), prepared.job.problem.axes), summary
 
@@ -220,7 +220,7 @@ def _clustered(
     period = np.where(ok, found[:, PERIOD], 0.0)
     waiting = np.flatnonzero(period > 0)
     states, sizes = found[:, STATE : STATE + 2 * n], found[:, STATE + 2 * n :]
-    # Velocities at rest are rounding errors: what they are compared with is the motion before.
+    # Velocities at rest are rounding errors: they are compared with the motion before.
     size = np.maximum(sizes[waiting].max(axis=0, initial=0.0), np.finfo(float).tiny)
     groups: list[np.ndarray] = []
     while waiting.size and len(groups) < MOST_ATTRACTORS:

@@ -1,4 +1,4 @@
-"""When a motion has reached an attractor: its returns to a section repeat themselves."""
+"""Recognition of the attractor of a motion: its returns to a section repeat."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.periodic.sections import Section, visit
 from jfric.results.abstract_observables import Observable
 
-#: Returns in a row that repeat an earlier one.
+#: Number of consecutive returns that have to repeat an earlier one.
 CONFIRM = 3
-#: A cycle whose points are nearer than that many tolerances is one of a shorter period.
+#: Distance, in tolerances, below which points of a cycle coincide, so that its period is shorter.
 COARSE = 100.0
-#: Where the first values of the result are.
+#: Places of the first values in the result.
 PERIOD, RETURNS, STATE = 0, 1, 2
 #: Weights of the coordinates by which one point of a cycle is chosen: no two are in a simple ratio.
 WEIGHTS = (np.sqrt(2.0), np.sqrt(3.0), np.sqrt(5.0), np.sqrt(7.0), np.sqrt(11.0), np.sqrt(13.0))
@@ -43,9 +43,9 @@ class Attractor(Observable):
     Positions and velocities at returns to ``section`` are compared with those ``1 .. most`` returns
     before: where they differ by less than ``tolerance``, relative to the largest of the motion,
     three times in a row, they repeat; the period is the smallest number of returns after which they
-    are within 100 times that. After ``give_up`` returns nothing is looked for. The result: period
-    in returns (0: none was recognised), returns that it took, the positions and velocities of one
-    point of the cycle, and their largest magnitudes.
+    are within 100 times that tolerance. The search ends after ``give_up`` returns. The result has
+    the period in returns (0: none was recognised), the number of returns until then, the positions
+    and velocities of one point of the cycle, and their largest magnitudes.
     """
 
     section: Section
@@ -79,12 +79,12 @@ class Attractor(Observable):
         size = jnp.maximum(carry.size, jnp.abs(x))
         floor = jnp.finfo(x.dtype).tiny
         apart = jnp.abs(carry.states - x[None, :]) / jnp.maximum(size, floor)[None, :]
-        # The state of one return before is the last row.
+        # The last row is the state one return before.
         distances = jnp.max(apart, axis=1)[::-1]
         repeats = (distances <= self.tolerance) & here.once
         near = jnp.where(repeats, carry.near + 1, 0)
         states = jnp.concatenate([carry.states[1:], x[None, :]])
-        # Multiples of a period may be the first to be confirmed.
+        # A multiple of the period may be confirmed first.
         alike = distances <= COARSE * self.tolerance
         period = jnp.where(jnp.any(near >= CONFIRM), jnp.argmax(alike).astype(jnp.int32) + 1, 0)
         return Memory(
@@ -107,7 +107,7 @@ class Attractor(Observable):
 
 
 def _chosen(states, size, period) -> Float[Array, " x"]:
-    """One point of the cycle that the last ``period`` states are, the same whichever came last."""
+    """One point of the cycle of the last ``period`` states, whichever of them came last."""
     most, coordinates = states.shape
     weights = np.resize(np.asarray(WEIGHTS), coordinates) * (1 + np.arange(coordinates) // 6)
     floor = jnp.finfo(states.dtype).tiny

@@ -1,4 +1,4 @@
-"""Where a path of orbits begins at a special point: on it, or on the branch that leaves there."""
+"""Start of a path of orbits at a special point: on its path, or on the branch that leaves there."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from jfric.periodic.solving import periodic_orbit
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 
-#: Distances from a point, in sizes of the motion and of the interval, at which the branch that
-#: leaves there is looked for.
+#: Distances from a point, in sizes of the motion and of the interval, at which the search looks for
+#: the branch that leaves there.
 DISTANCES = (1e-2, 3e-3, 1e-3, 3e-2, 1e-4)
-#: Largest second of the smallest singular values, relative to the largest one, where paths cross.
+#: Largest value of the smallest singular value, relative to the largest one, where paths cross.
 CROSSING = 1e-3
-#: Periods of the old motion in one of the new, by the kind of point.
+#: Periods of the old motion in one period of the new motion, by the kind of point.
 LONGER = {"flip": 2, "branch point": 1}
 
 
@@ -34,8 +34,8 @@ def branched(
 ) -> Computation[tuple[Kernel, PathPoint]]:
     """The equations, and the first orbit of the branch that leaves at ``point``.
 
-    Where paths cross two directions solve the linear equations: that of the path, and another one,
-    at right angles to it, in which the branch is looked for.
+    Where paths cross, two directions solve the linear equations: that of the path, and another one
+    at right angles to it, in which the search looks for the branch.
     """
     if point.kind not in LONGER:
         raise ProblemError(
@@ -92,7 +92,7 @@ def begun_at(
     if point.kind != "fold":
         tangent[-1] = 1.0
     elif point.slope_before is not None:
-        # At a fold the path goes along the state alone.
+        # At a fold the tangent of the path has no part along the parameter.
         size = np.asarray(kernel.scales.state)
         part = np.nan_to_num(point.slope_before / size, posinf=0.0, neginf=0.0)
         tangent[: len(size)] = part / np.linalg.norm(part)
@@ -108,7 +108,7 @@ def begun_at(
 def _at_point(
     problem: Problem, name: str, point: OrbitPoint, segments: int, options, longer: int
 ) -> tuple[PeriodicOrbit, dict[str, Any]]:
-    """The orbit at ``point``, as often round as the branch needs, and options that say so."""
+    """The orbit at ``point`` over as many periods as the branch needs, and options for these."""
     there = set_parameters(problem, {name: point.parameter})
     forcing = forcing_of(there, options.get("period"))
     if forcing is None:
@@ -122,7 +122,7 @@ def _at_point(
 
 
 def _known(kernel: Kernel, point: OrbitPoint, plane: np.ndarray) -> np.ndarray:
-    """Direction within ``plane`` of the path that ``point`` was found on."""
+    """Direction within ``plane`` of the path on which ``point`` was found."""
     size = np.asarray(kernel.scales.state)
     states = np.zeros(len(size)) if point.slope_before is None else point.slope_before / size
     wanted = np.append(states, 1.0 / float(kernel.scales.parameter))

@@ -25,7 +25,7 @@ from jfric.statics.path_names import checked_interval, checked_path
 from jfric.system.model import build
 from jfric.system.problem import Problem
 
-#: Steps after which a path is left.
+#: Most steps of a path by default.
 MOST = 2_000
 
 
@@ -51,29 +51,30 @@ def continue_orbit(
 
     ``start``, ``stop``: values of the parameter [SI]. The path begins with the orbit at ``start``,
     from the guess ``orbit`` or ``state`` (2n,) or as :func:`jfric.periodic_orbit` finds it, which
-    takes the further ``options``. It is followed by pseudo-arclength: with states, period and
+    takes the further ``options``. Pseudo-arclength continuation follows it: with states, period and
     parameter unknown, Newton's method finds the orbit on a plane at right angles to the path, a
-    step ahead. It goes on around folds, where the parameter turns back, until it leaves the
+    step ahead. The path goes on around folds, where the parameter turns back, until it leaves the
     interval. Folds, flips (a multiplier of -1), crossings of the unit circle by a pair, and points
-    where another path crosses are located along the path; where a motion whose period is unknown
-    shrinks to an equilibrium, at a Hopf point, the path ends. Located, too, is every
-    **change of events**: where a period has another sequence of events (a first stick or lift-off,
-    a touch, one slip more) the path has a corner; the last orbit with the old sequence is found by
+    where another path crosses are located along the path. A path of motions with unknown period
+    ends at a Hopf point, where the motion shrinks to an equilibrium. Every **change of events** is
+    located, too: where a period gets another sequence of events (a first stick or lift-off, a
+    touch, one slip more) the path has a corner; the last orbit with the old sequence is found by
     halving, and the path goes on from the first one with the new sequence, with derivatives on both
-    sides. Where contacts stick for the whole period at any place within an interval, and the path
-    meets an end of it, it goes on from the middle.
+    sides. If contacts can stick for the whole period at any place within an interval, and the path
+    meets an end of that interval, it goes on from the middle.
 
-    ``from_``: a flip or branch point of a path of the same problem: the path then begins beside it,
-    on the branch that leaves there (at a flip the motion of the doubled period), and goes away from
-    it as long as the parameter is within the interval; ``side`` 1 or -1: to which side.
+    ``from_``: a flip or branch point of a path of the same problem: the path then begins close to
+    this point, on the branch that leaves there (at a flip the motion of the doubled period), and
+    goes away from it as long as the parameter is within the interval; ``side``, 1 or -1: the
+    direction on the branch.
 
     ``max_step``: longest step, relative to the sizes of the motion and of the interval;
-    ``max_steps``: steps after which the path is left; ``segments``: of multiple shooting.
-    ``store``: a folder that keeps what is there, so that the same call goes on where one that was
-    stopped ended; ``title``: written there. ``watch`` is told after each step how far the path has
-    come, as a part of the interval, and the number of its orbits. Raises
-    :class:`jfric.ProblemError` for an unknown parameter, an empty interval and a folder that holds
-    something else, :class:`jfric.SimulationError` where there is no orbit to begin with. Source:
+    ``max_steps``: most steps of the path; ``segments``: of multiple shooting. ``store``: a folder
+    that keeps the path, so that the same call continues after an interruption; ``title``: written
+    there. ``watch`` is called after each step with the covered part of the interval and the number
+    of orbits. Raises :class:`jfric.ProblemError` for an unknown parameter, an empty interval and a
+    folder that holds something else, :class:`jfric.SimulationError` where there is no orbit to
+    begin with. Source:
     E. L. Allgower, K. Georg, Introduction to Numerical Continuation Methods (2003). A shaken mass
     that begins to stick as friction grows::
 

@@ -1,4 +1,4 @@
-"""Numbers of a whole cycle by integrals over its pieces: Fourier coefficients, and work."""
+"""Integrals over the pieces of a whole cycle: Fourier coefficients, and work."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 from jfric.system.states import state_units
 
-#: Orbits that are measured together.
+#: Number of orbits that are measured in one batch.
 ROW = 32
 #: Highest harmonic that may be asked for.
 HIGHEST = 1000
@@ -33,7 +33,7 @@ HIGHEST = 1000
 
 @dataclass(frozen=True)
 class CycleQuantity:
-    """A number of a cycle. ``form``: half of the way between extremes of a signal
+    """A number of a cycle. ``form``: half of the distance between extremes of a signal
     (``"amplitude"``), the size of a ``"harmonic"`` or its ``"phase"`` relative to the load, the
     ``"energy_loss"``, or any ``"observable"``; ``order``: of a harmonic, in periods of the orbit,
     None for that of the load."""
@@ -56,7 +56,7 @@ class Drive(NamedTuple):
 
 def parse_cycle_quantities(problem: Problem, given: str | Sequence[str]) -> list[CycleQuantity]:
     """Quantities by name: ``x`` or ``amplitude.x``, ``harmonic.x(3)``, ``phase.x``,
-    ``energy_loss``, or whatever can be observed (``rms.x``, ``max.v.x``, ``dissipated``)."""
+    ``energy_loss``, or any observable (``rms.x``, ``max.v.x``, ``dissipated``)."""
     texts = split(given) if isinstance(given, str) else list(given)
     if not texts:
         raise ProblemError("quantity: found none, give one such as 'x', 'phase.x' or 'energy_loss'")
@@ -122,7 +122,7 @@ def _observables(problem: Problem, quantities: Sequence[CycleQuantity], order: i
 
 
 def _value(q: CycleQuantity, values: dict[str, Any], order: int, angle):
-    """One quantity from what was observed; ``angle`` [rad] of the load at the start."""
+    """One quantity from the observed ``values``; ``angle`` [rad] of the load at the start."""
     if q.form == "amplitude":
         return 0.5 * (values[f"max.{q.signal}"] - values[f"min.{q.signal}"])
     if q.form == "energy_loss":
@@ -190,7 +190,7 @@ def measure(
     (r,) [s] with ``states`` (r, 2n)."""
     found = np.zeros((len(starts), len(quantities)))
     for begin in range(0, len(starts), ROW):
-        # Always as many: compiled once.
+        # Batches have one size, so that they are compiled once.
         rows = np.minimum(np.arange(begin, begin + ROW), len(starts) - 1)
         own = {path: jnp.asarray(x[rows], float) for path, x in values.items()}
         numbers = own, jnp.asarray(starts[rows], float), jnp.asarray(states[rows], float)

@@ -1,4 +1,4 @@
-"""How a path of orbits is followed: step after step, round folds and through changes of events."""
+"""Follower of a path of orbits: step after step, round folds and through changes of events."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ from jfric.periodic.special_points import (
 
 #: Longest and shortest step, in sizes of the motion and of the interval, and the first one.
 LONGEST, SHORTEST, FIRST = 0.1, 1e-9, 0.01
-#: Rounds of Newton's method beyond which the next step is shorter, and the cosine of the largest
-#: turn of the path in a step.
+#: Rounds of Newton's method above which the next step is shorter, and cosine of the largest turn of
+#: the path in a step.
 ROUNDS, TURN = 6, 0.95
-#: Steps without an orbit below this length end at a change of events.
+#: Length below which a step without an orbit ends at a change of events.
 LOST = 1e-5
-#: Growth of a state beyond its size after which sizes are taken anew.
+#: Growth of a state, relative to its size, after which sizes are computed again.
 GROWN = 2.0
-#: Motions slower than this part of the fastest one at a start may be about to vanish.
+#: Part of the fastest speed at a start below which a motion may be about to vanish.
 SLOW = 0.2
-#: Part of a period within which no event comes near the start of the next.
+#: Least distance of an event from the start of the next period, as a part of a period.
 NEAR = 0.02
-#: Gaps between events that differ by less than this part of a period are equal.
+#: Difference, as a part of a period, below which gaps between events are equal.
 EQUAL = 1e-9
 
 
 class Follower:
-    """A path as it is followed: rows, special points, remarks. ``watch`` is told after each step,
-    with the length of the next."""
+    """A path as it is followed: rows, special points, remarks. ``watch`` is called after each step
+    with the follower and the length of the next step."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Follower:
         self._fastest = 0.0
 
     def follow(self, point: PathPoint, step: float = FIRST) -> Computation[None]:
-        """Step after step until the interval is left or nothing goes on."""
+        """Follow the path step by step until it leaves the interval or nothing goes on."""
         self.rows.append(point)
         lengths = Lengths(self.max_step, SHORTEST)
         path = steps(point, step, lengths, self.max_steps)
@@ -99,8 +99,8 @@ class Follower:
         return advance
 
     def _away_from_events(self, point: PathPoint) -> Computation[PathPoint]:
-        """The orbit of ``point`` from another instant, where an event comes near its start: at an
-        event the state would jump."""
+        """The orbit of ``point`` from another instant if an event comes near its start, because the
+        state would jump at an event."""
         orbit = point.orbit
         first, period = float(orbit.problem.time.start), float(orbit.period)
         count = min(int(orbit.event_count), len(orbit.event_times))
@@ -108,7 +108,7 @@ class Follower:
         if not count or min(places[0], 1.0 - places[-1]) > NEAR:
             return point
         gaps = np.diff(places, append=places[0] + 1.0)
-        # Of gaps that are equal by symmetry the first, whatever rounding says.
+        # The first of the gaps that are equal by symmetry, whatever rounding does.
         widest = int(np.argmax(gaps >= np.max(gaps) - EQUAL))
         begin = first + period * float(np.mod(places[widest] + 0.5 * gaps[widest], 1.0))
         if gaps[widest] <= 2.0 * NEAR:
@@ -131,7 +131,7 @@ class Follower:
         return shifted
 
     def _as_large_as(self, point: PathPoint) -> Computation[PathPoint]:
-        """The given point in sizes that have grown with the motion: a coordinate that hardly moved
+        """The given point in sizes that have grown with the motion. A coordinate that hardly moved
         where the path began may be as large as the others by now, and steps are parts of sizes."""
         states = np.max(np.abs(np.asarray(point.z.states)), axis=0)
         if np.all(states <= GROWN * np.asarray(self.kernel.scales.state)):
@@ -152,7 +152,7 @@ class Follower:
         return found.along(tangent)
 
     def _at(self, point: PathPoint) -> At:
-        """Orbits on planes at right angles to the path behind ``point``."""
+        """Function of the orbits on planes at right angles to the path, ahead of ``point``."""
 
         def at(s: float) -> Computation[PathPoint | None]:
             z = moved(self.kernel, point.z, s * point.tangent)
@@ -161,7 +161,7 @@ class Follower:
         return at
 
     def _tried(self, point: PathPoint, step: float, first: bool) -> Computation[Advance]:
-        """A step, or what to try in its place."""
+        """The result of a step, or the step to try in its place."""
         at = self._at(point)
         found = yield from at(step)
         if first and (yield from self._vanishes(point, found)):
@@ -181,8 +181,8 @@ class Follower:
         return Advance(found, step * (1.5 if found.iterations <= ROUNDS else 0.7))
 
     def _vanishes(self, point: PathPoint, found: PathPoint | None) -> Computation[bool]:
-        """Whether the motion shrinks to an equilibrium a step ahead, where the path ends: behind it
-        are the same orbits, half a period later."""
+        """Whether the motion shrinks to an equilibrium a step ahead, where the path ends: beyond it
+        come the same orbits, half a period later."""
         size = float(np.linalg.norm(point.flow))
         self._fastest = max(self._fastest, size)
         opposite = found is not None and found.flow @ point.flow < 0.0
@@ -200,7 +200,7 @@ class Follower:
         self.special.append(dataclasses.replace(entry, **other))
 
     def _locate(self, point: PathPoint, at: At, found: PathPoint, step: float) -> Computation[None]:
-        """Add the special points within a step: of one that leaves the interval those inside."""
+        """Add the special points within a step, or only those inside the interval."""
         outside = self._outside(found)
         for _, kind, place in (yield from between(at, point, found, step)):
             if not (outside and self._outside(place)):
@@ -209,7 +209,7 @@ class Follower:
     def _changes(
         self, point: PathPoint, at: At, found: PathPoint | None, step: float
     ) -> Computation[Advance]:
-        """To the last orbit with these events, and on behind it."""
+        """Go to the last orbit with these events, and on to the new events."""
         before, s_before, after = yield from narrowed(at, point, found, step)
         if self._outside(before):
             return (yield from self._to_the_end(point, at, before, s_before))
@@ -226,7 +226,7 @@ class Follower:
             place = {"parameter": closed.parameter, "state": np.asarray(closed.orbit.state)}
         goes_on = after is not None
         if after is None or np.linalg.norm(after.u - before.u) > JUMP:
-            # Nothing goes straight on: a path that begins here may go back, or off like a root.
+            # No path goes straight on: a path that begins here may go back, or off like a root.
             after = yield from leaving(self.kernel, before)
         if after is None:
             self._mark("event change" if goes_on else "dead end", before, **place)
@@ -239,7 +239,7 @@ class Follower:
         return Advance(after, FIRST * self.max_step)
 
     def _on_from(self, point: PathPoint, centred: PathPoint, step: float) -> Advance:
-        """On from the middle of what sticking leaves open."""
+        """Go on from the middle of the orbits that sticking leaves open."""
         away = centred.u - self._middle.u if self._middle is not None else centred.tangent
         if self._middle is None or not away[-1] * point.tangent[-1] > 0.0:
             away = centred.tangent

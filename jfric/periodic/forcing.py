@@ -1,4 +1,4 @@
-"""The period of what drives a system: loads, supports, belts and given normal forces."""
+"""Common period of all time functions: loads, supports, belts and given normal forces."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from jfric.system.problem import Problem
 
 F = TypeVar("F", bound=AbstractFunction)
 
-#: Frequencies are commensurate where their ratio is a fraction of two numbers up to this one.
+#: Largest numerator and denominator of the ratio of commensurate frequencies.
 LARGEST = 60
-#: Deviation of a number of cycles from an integer that is rounding.
+#: Deviation of a number of cycles from an integer that counts as rounding.
 ROUNDING = 1e-9
-#: Sections of elements that feel the velocity of a support alone.
+#: Sections of elements that depend on the velocity of a support, but not on its position.
 FEEL_VELOCITY = frozenset({"damper", "friction", *BRISTLES})
 
 
@@ -56,10 +56,10 @@ class Forcing(NamedTuple):
 
 
 def forcing_of(problem: Problem, period: Any = None) -> Forcing | None:
-    """The function whose period, some times over, is that of all loads; None where nothing depends
+    """The function of time a multiple of whose period is that of all loads; None if nothing depends
     on time.
 
-    ``period`` [s]: the one that is asked for, where it is known. Raises
+    ``period`` [s]: the requested period, if it is known. Raises
     :class:`jfric.ProblemError` where loads have no common period, or end.
     """
     places = _periodic_functions(problem)
@@ -143,8 +143,8 @@ def _parts_in(function: AbstractFunction, kind: type[F]) -> list[F]:
 
 
 def _require_only_velocity(problem: Problem, base: str) -> None:
-    """Raise :class:`ProblemError` for an element that feels where a support is that moves for
-    ever, not only how fast."""
+    """Raise :class:`ProblemError` for an element that depends on the position of a support that
+    moves away for ever, not only on its velocity."""
     word = re.compile(rf"\b{re.escape(base)}\b")
     for section in problem.elements.keys() - {"base"}:
         for name, element in problem.section(section).items():
@@ -175,7 +175,7 @@ def _frequencies(function: AbstractFunction) -> list[Any]:
 
 
 def _refuse_other_functions(problem: Problem) -> None:
-    """Loads that change for good have no period."""
+    """Refuse functions that change for good, because they have no period."""
     resolved = problem.resolved() if is_concrete(problem) else problem
     for label, place in function_paths(problem).items():
         function = _function(resolved, place)

@@ -1,4 +1,4 @@
-"""First guesses: where a transient has come to, and what of it recurs."""
+"""First guesses of an orbit: the end of a transient, and its recurrence."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from jfric.system.description import element_label
 from jfric.system.event import Event
 from jfric.system.problem import Problem
 
-#: Outputs over a period from which sizes of positions and velocities are taken, at least.
+#: Least number of outputs over a period from which sizes of positions and velocities follow.
 SAMPLES = 24
-#: States at two events count as the same if they differ by less than this part of their sizes.
+#: Difference of states at two events, in parts of their sizes, below which they are the same.
 RECURS = 1e-3
-#: Sizes below this part of the largest one are raised to it.
+#: Least size, as a part of the largest one; smaller sizes are raised to it.
 SMALL = 1e-6
-#: Part of the size of an element's state in gross sliding below which it counts as none.
+#: Part of the size of an element's state in gross sliding below which it counts as zero.
 PART = 1e-3
 #: Name of the event by which a transient meets the section.
 SECTION = "section of the orbit"
 
 
 class Guess(NamedTuple):
-    """Where Newton's method starts. ``status``: whether there is a guess; ``run_status``: that of
-    the transient."""
+    """Start of Newton's method. ``status``: whether there is a guess; ``run_status``: that of the
+    transient."""
 
     start: Unknowns
     phase: Phase
@@ -45,7 +45,7 @@ class Guess(NamedTuple):
 
 
 def no_phase(size: int) -> Phase:
-    """Where the period is known."""
+    """Phase condition of a known period: none."""
     nothing = jnp.zeros((size,), jnp.result_type(float))
     return Phase(jnp.full((3,), -1, jnp.int32), jnp.zeros(()), nothing, nothing)
 
@@ -54,7 +54,7 @@ def forced_guess(
     shooting: Shooting, problem: Problem, period, start: Float[Array, " x"] | None, transient
 ) -> Guess:
     """The state after ``transient`` periods from the problem's start, or from the state ``start``;
-    ``period`` [s]: where the loads do not give it."""
+    ``period`` [s]: needed if the loads do not give it."""
     period = shooting.period_of(problem, period)
     t, _, _ = problem.resolved().start()
     begun = problem if start is None else with_start(problem, t, start)
@@ -67,8 +67,8 @@ def forced_guess(
 def autonomous_guess(
     shooting: Shooting, problem: Problem, period, start: Float[Array, " x"] | None, transient
 ) -> Guess:
-    """A period of the motion after ``transient`` [s] from the problem's start; or what lies
-    ``period`` [s] behind the state ``start``."""
+    """A period of the motion after ``transient`` [s] from the problem's start, or the motion over
+    ``period`` [s] from the state ``start``."""
     t, _, _ = problem.resolved().start()
     fractions = jnp.linspace(0.0, 1.0, _samples(shooting) + 1)
     if start is not None:
@@ -87,7 +87,7 @@ def autonomous_guess(
         guess: Any
 
     def run(stage: Stage):
-        """To the end of the transient; again, to find what recurs; and over one period."""
+        """One run: to the end of the transient, again to find a recurrence, or over one period."""
         ts = stage.begins + stage.period * fractions
         solution = shooting.solver.solve(with_start(begun, t, stage.state), ts, None, ts[-1])
         guess = _guess_from(shooting, problem, solution, stage.period, stage.phase)
@@ -125,7 +125,7 @@ def _guess_from(
     """The guess from outputs over a period."""
     samples = joined(solution.q, solution.v, solution.z)
     scales = scales_of(samples, period)
-    # At rest states of elements are rounding errors, too.
+    # At rest, states of elements are rounding errors, too.
     least = PART * sizes_of_states(problem)
     places = slice(scales.state.shape[0] - least.shape[0], None)
     scales = scales._replace(state=scales.state.at[places].max(least))
@@ -149,7 +149,7 @@ def _guess_from(
 
 def _recurrence(shooting: Shooting, solution: Solution):
     """Whether an event of a motion recurs, the time at which a period may begin, its length, and
-    what fixes its phase."""
+    the condition of the phase."""
     log = solution.events
     used = jnp.arange(log.time.shape[0], dtype=jnp.int32) < log.count
     codes = jnp.stack([log.contact, log.from_mode, log.to_mode], axis=1).astype(jnp.int32)
@@ -162,7 +162,7 @@ def _recurrence(shooting: Shooting, solution: Solution):
     period = log.time[b] - log.time[a]
     if shooting.phase == "section":
         return recurs, log.time[a], period, phase
-    # The start lies before the event that ends the longest phase without events.
+    # The start lies before the event that ends the longest interval without events.
     gaps = jnp.diff(log.time, append=jnp.inf)
     index = jnp.arange(gaps.shape[0], dtype=jnp.int32)
     k = jnp.argmax(jnp.where((index >= a) & (index < b), gaps, -jnp.inf))
@@ -171,9 +171,9 @@ def _recurrence(shooting: Shooting, solution: Solution):
 
 
 def _as_before(codes, used, a, q, v, solution: Solution):
-    """The first event behind ``a`` that is as ``a`` is, state included, else the most similar one;
-    and whether there is any. States are compared by their sizes along the whole motion: at a
-    section one of them may be zero at all events."""
+    """The first event after ``a`` with the same modes and state, else the most similar one; and
+    whether there is any. States are compared in sizes along the whole motion: at a section one of
+    them may be zero at all events."""
     index = jnp.arange(used.shape[0], dtype=jnp.int32)
     same = used & (index > a) & jnp.all(codes == codes[a][None, :], axis=1)
     states = jnp.where(used[:, None], jnp.concatenate([q, v], axis=1), 0.0)
@@ -190,7 +190,7 @@ def _as_before(codes, used, a, q, v, solution: Solution):
 
 
 def scales_of(samples: Float[Array, "m x"], period) -> Scales:
-    """Sizes of positions and velocities over a period; a parameter has none."""
+    """Sizes of positions and velocities over a period; a parameter has size one."""
     n = samples.shape[1] // 2
     sizes = jnp.max(jnp.abs(jnp.where(jnp.isfinite(samples), samples, 0.0)), axis=0)
     q, v, rate = sizes[:n], sizes[n:], 2.0 * jnp.pi / period
@@ -206,7 +206,7 @@ def _raised(sizes):
 
 
 def _samples(shooting: Shooting) -> int:
-    """Outputs over a period, a multiple of the segments."""
+    """Number of outputs over a period, a multiple of the segments."""
     return shooting.segments * -(-SAMPLES // shooting.segments)
 
 
@@ -215,12 +215,12 @@ def _states(shooting: Shooting, samples):
 
 
 def _completed(status):
-    """The motion is complete, even where the log of events is full."""
+    """Whether the motion is complete, even if the log of events is full."""
     return (status == int(Status.OK)) | (status == int(Status.MAX_EVENTS))
 
 
 def _with_section(shooting: Shooting, problem: Problem) -> Problem:
-    """The problem with an event where it meets the section from below."""
+    """The problem with an event at which it meets the section from below."""
     if shooting.phase != "section":
         return problem
     assert shooting.section is not None

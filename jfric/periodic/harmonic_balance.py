@@ -1,4 +1,4 @@
-"""``jfric.harmonic_balance``: periodic motions by their harmonics."""
+"""``jfric.harmonic_balance``: periodic motions from their harmonics."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 from jfric.system.validation import validate
 
-#: Samples of a period for each harmonic, and least of all.
+#: Samples of a period per harmonic, and their least number.
 SAMPLES, FEWEST = 16, 128
 #: Most harmonics: the equations are solved as a full matrix.
 HARMONICS = 500
-#: Unknowns that count are not measured by less than this part of the largest.
+#: Least unit of unknowns, as a part of the largest unit.
 SMALLEST = 1e-3
-#: Parts of the usual steepness of friction that are tried where it finds no solution.
+#: Parts of the usual steepness of friction, tried if the usual one finds no solution.
 GENTLER = (1e-2, 0.1, 1.0)
-#: Rounds in which points without a solution start from their neighbours'.
+#: Rounds in which points without a solution start from solutions of their neighbours.
 ROUNDS = 8
 
 
@@ -59,10 +59,10 @@ def harmonic_balance(
 ) -> HarmonicBalance:
     """Periodic motions of ``problem`` under periodic loads, by harmonic balance.
 
-    The motion is a sum of ``harmonics`` ``H`` of the base frequency, the largest of which the
-    frequencies of all loads, supports and belts are multiples; ``periods``: of the loads that one
-    period of the motion takes. Forces are evaluated at ``samples`` of a period (16 for each
-    harmonic unless given), and their first ``H`` harmonics balance::
+    The motion is a sum of ``harmonics`` ``H`` of the base frequency, the largest frequency of which
+    those of all loads, supports and belts are multiples; ``periods``: number of load periods in one
+    period of the motion. Forces are evaluated at ``samples`` of a period (by default 16 per
+    harmonic), and their first ``H`` harmonics balance::
 
         P [M q'' - f(t, q, q') - R_T^T lambda_T - W_N^T lambda_N] = 0
 
@@ -70,15 +70,15 @@ def harmonic_balance(
     allows, for any ``r > 0`` (:mod:`jfric.periodic.harmonic_balance_equations`). The error of
     motions with friction falls with ``1/H``, that of smooth ones faster than any power.
 
-    Without ``path`` there is one motion. With the ``path`` of a parameter, such as
-    ``"load.F.omega"``: the motions ``at`` values (p,) of it, side by side, found with more and more
-    harmonics from rest; or from ``start`` to ``stop`` one after another along the curve, round its
-    folds (pseudo-arclength continuation): at most ``max_points`` by steps of at most ``step``,
-    where 1 is the whole interval, or the amplitude. Where several motions exist at one value,
-    ``at`` finds one of them. Stability is not judged.
+    Without ``path`` the result is one motion. ``path`` is a parameter such as ``"load.F.omega"``.
+    With ``at`` (p,) the motions at these values are found side by side from rest, with more and
+    more harmonics; where several motions exist at one value, ``at`` finds one of them. With
+    ``start`` and ``stop`` the motions follow one another along the curve, round its folds
+    (pseudo-arclength continuation): at most ``max_points``, in steps of at most ``step``, where 1
+    is the whole interval, or the amplitude. Stability is not judged.
 
     Returns a :class:`jfric.HarmonicBalance` with a status for each point. A rigid contact that
-    opens gets the status ``OPENS``: the equations say nothing of its impacts. Raises
+    opens gets the status ``OPENS``: the equations do not contain its impacts. Raises
     :class:`jfric.ProblemError` for loads without a common period, joints, friction in planes,
     events, mass matrices and directions that depend on position, and laws that drop when sliding
     begins. Sources: T. M. Cameron, J. H. Griffin, J. Appl. Mech. 56 (1989); S. Nacivet et al., J.
@@ -123,7 +123,7 @@ def harmonic_balance(
 def _checked(
     problem, path, start, stop, at, harmonics, samples, periods, step, max_points
 ) -> tuple[Setting, str | None, list[float]]:
-    """The structure of the equations and the values of the parameter, all of it allowed."""
+    """The structure of the equations and the checked values of the parameter."""
     require_count("harmonics", harmonics, 1, HARMONICS)
     require_count("periods", periods, 1, HARMONICS)
     require_count("max_points", max_points, 2, 10**6)
@@ -180,20 +180,20 @@ class _Solver:
         self._rows = 2 * setting.harmonics + 1
 
     def unit(self, y: np.ndarray) -> np.ndarray:
-        """Amplitudes of the motion; reactions do not count."""
+        """Amplitudes of the motion, the units of the unknowns; reactions do not count."""
         q = np.abs(y.reshape(self._rows, self._width)[:, : self._n]).max(axis=0)
         q = np.maximum(q, SMALLEST * q.max())
         own = np.concatenate([np.where(q > 0.0, q, 1.0), np.full(self._width - self._n, np.inf)])
         return np.tile(own, self._rows)
 
     def correct(self, y: np.ndarray, p: float, dy: np.ndarray, dp: float) -> Spot:
-        """The solution on the plane through a place at right angles to a way."""
+        """The solution on the plane through ``(y, p)`` at right angles to ``(dy, dp)``."""
         along, unit = self._place(dy, dp), self._place(self.unit(y), self._span)
         return self._solved(y[None], np.array([p]), along, unit, self._setting.harmonics)[0]
 
     def from_rest(self, y: np.ndarray, p: np.ndarray) -> list[Spot]:
-        """Solutions at the values ``p`` (b,), found with more and more harmonics from rest; where
-        there is none, from the nearest one that was found."""
+        """Solutions at the values ``p`` (b,), found with more and more harmonics from rest, or else
+        from the nearest solution."""
         along = self._place(np.zeros(y.shape[1]), 1.0)
         unit = self._place(self.unit(np.zeros(y.shape[1])), self._span)
         most = self._setting.harmonics
@@ -210,7 +210,7 @@ class _Solver:
         spots = by_levels(1.0)
         found = np.array([s.converged for s in spots])
         if not found.all():
-            # Any steepness says the same: friction that turns more gently is found more easily.
+            # The solution does not depend on the steepness: gentler friction is found more easily.
             gentle = by_levels(GENTLER[0])
             for steep in GENTLER[1:]:
                 starts = np.stack(
@@ -245,7 +245,7 @@ class _Solver:
 
 
 def _spots(found: Corrected) -> list[Spot]:
-    """Each of a batch as plain numbers."""
+    """The solutions of a batch, each as plain numbers."""
     y, p, dy, dp, residual, converged, iterations = (
         np.asarray(x)
         for x in (*found.at, *found.tangent, found.residual, found.converged, found.iterations)
@@ -294,7 +294,7 @@ def _result(
     converged = np.array([s.converged for s in curve.spots])
     status = np.where(converged, status, int(BalanceStatus.UNSOLVED))
     n, nt = mechanics.n, mechanics.n_contacts
-    # What does not solve the equations is no motion.
+    # Unknowns that do not solve the equations are no motion.
     y = np.where(converged[:, None], y, np.nan)
     waves = _complex(y, setting.harmonics, width(mechanics))
     folds = np.stack([s.y for s in curve.folds]) if curve.folds else np.zeros((0, y.shape[1]))
@@ -320,7 +320,7 @@ def _result(
 
 
 def _complex(y: np.ndarray, harmonics: int, columns: int) -> np.ndarray:
-    """``A cos + B sin = Re (A - i B) exp(i ...)``."""
+    """Complex coefficients from ``A cos + B sin = Re (A - i B) exp(i ...)``."""
     parts = y.reshape(y.shape[0], 2 * harmonics + 1, columns)
     return np.concatenate(
         [parts[:, :1] + 0j, parts[:, 1 : harmonics + 1] - 1j * parts[:, harmonics + 1 :]], axis=1

@@ -18,18 +18,18 @@ from jfric.system.mechanics import Mechanics
 from jfric.system.naming import function_paths, set_parameters
 from jfric.system.problem import Problem
 
-#: What calls for it, in messages.
+#: Name of this method in messages.
 WHO = "harmonic balance"
 #: Largest whole number by which the lowest frequency is divided to reach the base frequency.
 MOST = 64
-#: Frequencies that differ by less, relative, are the same.
+#: Relative difference below which frequencies are equal.
 SAME = 1e-9
 #: Instants of a period at which a function of time is compared with itself a period later.
 INSTANTS = (0.0, 0.137, 0.391, 0.662, 0.873)
 
 
 def require_balance(problem: Problem) -> None:
-    """Raise :class:`ProblemError` for what the equations of harmonic balance cannot represent."""
+    """Raise :class:`ProblemError` for problems that harmonic balance cannot represent."""
     require_inertia(problem)
     require_features(problem, WHO, CONSTANT - {"events", "position"})
     for where, element in problem.labelled("friction", "contact").items():
@@ -43,7 +43,7 @@ def require_balance(problem: Problem) -> None:
 
 
 def carrier(problem: Problem, path: str | None, values: list[float]) -> tuple[int, float]:
-    """Which frequency of :func:`frequencies` is that many times the base frequency.
+    """Number of a frequency of :func:`frequencies`, and its ratio to the base frequency.
 
     The base frequency is the largest of which all others are multiples, the same ones at all
     ``values`` of the parameter ``path``. Raises :class:`ProblemError` where there is none, and for
@@ -79,7 +79,7 @@ def carrier(problem: Problem, path: str | None, values: list[float]) -> tuple[in
 
 
 def highest(problem: Problem, divisor: tuple[int, float]) -> int:
-    """The highest multiple of the base frequency that a function of time has."""
+    """The highest multiple of the base frequency in a function of time."""
     omegas = [float(w) for w in frequencies(assemble(problem))]
     return int(np.round(max(omegas) / omegas[divisor[0]] * divisor[1]))
 
@@ -110,7 +110,7 @@ def _refuse_breakpoints(problem: Problem) -> None:
 
 
 def _require_periodic(problem: Problem, mechanics: Mechanics, period: float) -> None:
-    """Whatever depends on time has the period."""
+    """Refuse functions of time without the given period."""
     named: list[tuple[str, Any]] = [
         (path, getattr(problem.section(section)[name], field))
         for path, (section, name, field) in function_paths(problem).items()

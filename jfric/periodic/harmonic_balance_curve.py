@@ -11,11 +11,11 @@ from jfric.numerics.continuation import TOO_MANY, Advance, Lengths, Trial, run, 
 
 #: Steps along the curve, in the units of the unknowns: first and smallest.
 FIRST, SMALLEST = 0.005, 1e-6
-#: Newton steps below which the next step is longer, and above which it is shorter.
+#: Numbers of Newton steps below which the next step is longer, and above which it is shorter.
 FEW, MANY = 5, 15
-#: Cosine of the angle between two tangents; the curve bends in between where it is less.
+#: Cosine of the angle between two tangents below which the curve bends too much in one step.
 BEND = 0.7
-#: Folds are found to this part of a step.
+#: Accuracy of folds, as a part of a step.
 LOCATED = 1e-13
 
 Ended = Literal["stop", "start", "max_points", "stalled"]
@@ -41,7 +41,7 @@ class Curve(NamedTuple):
     ended: Ended
 
 
-#: ``correct(y, p, dy, dp)``: the solution on the plane through a place at right angles to a way.
+#: ``correct(y, p, dy, dp)``: the solution on the plane through ``(y, p)`` normal to ``(dy, dp)``.
 Correct = Callable[[np.ndarray, float, np.ndarray, float], Spot]
 
 
@@ -69,10 +69,10 @@ class _Ahead:
         return self._correct(y, p, np.zeros_like(y), side)
 
     def leads_to(self, found: Spot) -> bool:
-        """Whether a solution is the next one on the curve."""
+        """Whether the solution ``found`` is the next one on the curve."""
         cosine = np.sum(found.dy / self._scale * self.dy / self._scale)
         cosine = (cosine + found.dp * self.dp / self._span**2) / self._length(found.dy, found.dp)
-        # Where nonsmooth laws bend it the curve is passed by short steps: no angle counts there.
+        # Short steps pass the kinks that nonsmooth laws make: no angle counts there.
         near = self._length(found.y - self._here.y, found.p - self._here.p) < 100 * SMALLEST
         return found.converged and bool(abs(cosine) > BEND or near)
 
@@ -86,9 +86,10 @@ def follow(
     largest: float,
     max_points: int,
 ) -> Curve:
-    """From the solution ``first`` on to where the parameter is ``stop``, or back at the start.
+    """Solutions from ``first`` to the point where the parameter is ``stop``, or back at the start.
 
-    ``unit``: of the unknowns at a solution, infinite for those that do not count. ``largest`` step.
+    ``unit``: of the unknowns at a solution, infinite for those that do not count. ``largest``:
+    longest step.
     """
     start, span, side = first.p, abs(stop - first.p), np.sign(stop - first.p)
     turned = side if first.dp >= 0 else -side

@@ -1,6 +1,6 @@
 """The equations of harmonic balance: forces in the time domain, their balance in harmonics.
 
-A motion of the base frequency ``Omega`` with ``H`` harmonics, and so the reactions of contacts::
+A motion of the base frequency ``Omega`` with ``H`` harmonics, and likewise the reactions::
 
     q(t) = Q_0 + sum_k (A_k cos(k Omega t) + B_k sin(k Omega t)),    k = 1 .. H
 
@@ -12,9 +12,8 @@ projection ``P`` on these harmonics, from equidistant samples of a period, the e
     lambda_N = P max(lambda_N - r_N g_N, 0)
 
 The last two are the laws of contact and friction as projections, at each sample: no friction is
-smoothed, and the numbers ``r > 0`` do not change what the equations say of a motion whose forces
-the harmonics hold. The law of friction is one between force and velocity, as everywhere in jfric:
-it has no memory.
+smoothed, and the numbers ``r > 0`` do not change the solution if the harmonics represent its
+forces. The friction law relates force and velocity, as everywhere in jfric: it has no memory.
 
 Sources: T. M. Cameron, J. H. Griffin, An alternating frequency/time domain method, J. Appl. Mech.
 56 (1989), for forces by samples; S. Nacivet, C. Pierre, F. Thouverez, L. Jezequel, A dynamic
@@ -39,7 +38,7 @@ from jfric.system.mechanics import Mechanics
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 
-#: Forces on a degree of freedom are not measured by less than this part of the largest anywhere.
+#: Least unit of forces on a degree of freedom, as a part of the largest force anywhere.
 IDLE = 1e-6
 
 
@@ -85,8 +84,8 @@ def make_basis(harmonics: int, samples: int) -> Basis:
     weights = np.r_[1.0, np.full(2 * harmonics, 2.0)] / samples
     middle = phases + np.pi / samples
     halfway = np.hstack([one, np.cos(np.outer(middle, k)), np.sin(np.outer(middle, k))])
-    # The mean of a straight line over an interval is that of its ends: of a wave, smaller than the
-    # value in the middle by this factor.
+    # The mean of a straight line over an interval is that of its ends. For a wave it is smaller
+    # than the value in the middle, by this factor.
     weights_between = weights / np.cos(np.pi * np.r_[0.0, k, k] / samples)
     return Basis(
         phases,
@@ -105,21 +104,21 @@ def frequencies(mechanics: Mechanics) -> list:
 
 
 class Motion(NamedTuple):
-    """A motion at the samples of a period, and what balances there."""
+    """A motion at the samples of a period, and its balance of forces there."""
 
     t: Float[Array, " m"]
     q: Float[Array, "m n"]
     v: Float[Array, "m n"]
-    #: Forces that are left over (m, n), and the sum of magnitudes that they are a difference of.
+    #: Unbalanced forces (m, n), and the sum of the magnitudes of their terms.
     defect: Float[Array, "m n"]
     size: Float[Array, "m n"]
-    #: Reactions (m, nt + nu) of the harmonics, and as the laws have them.
+    #: Reactions (m, nt + nu) of the harmonics, and by the laws.
     reactions: Float[Array, "m c"]
     lawful: Float[Array, "m c"]
-    #: Largest magnitude of each of them that the laws allow.
+    #: Largest magnitude of each reaction that the laws allow.
     bound: Float[Array, "m c"]
-    #: Contacts (m, nt) whose friction force is below its limit, unilateral ones (m, nu) that are
-    #: open, and whether each given normal force pushes.
+    #: Contacts (m, nt) whose friction force is below its limit, unilateral contacts (m, nu) that
+    #: are open, and whether all given normal forces push.
     sticks: Bool[Array, "m nt"]
     opens: Bool[Array, "m nu"]
     pushes: Bool[Array, ""]
@@ -127,7 +126,7 @@ class Motion(NamedTuple):
 
 
 def width(mechanics: Mechanics) -> int:
-    """Functions of time that are sought: positions and reactions."""
+    """Number of unknown functions of time: positions and reactions."""
     return mechanics.n + mechanics.n_contacts + mechanics.n_unilateral
 
 
@@ -185,7 +184,7 @@ def motion(mechanics: Mechanics, setting: Setting, y: Float[Array, " u"], steep=
 
 
 def _middle(x: Float[Array, "m c"]) -> Float[Array, "m c"]:
-    """Values half way to the next sample, the first of which follows the last."""
+    """Values half way to the next sample; the first sample follows the last."""
     return 0.5 * (x + jnp.roll(x, -1, axis=0))
 
 
@@ -193,8 +192,8 @@ def mean_between(trial: Float[Array, "m c"], low, high) -> Float[Array, "m c"]:
     """Means of ``clip(trial, low, high)`` from each sample to the next, ``trial`` being a straight
     line between them.
 
-    A change from one limit to the other within an interval moves its mean: the equations have
-    derivatives however steep it is.
+    A change from one limit to the other within an interval moves its mean, so the equations have
+    derivatives however steep the change is.
     """
     following = jnp.roll(trial, -1, axis=0)
     first, last = jnp.minimum(trial, following), jnp.maximum(trial, following)
@@ -233,8 +232,8 @@ def _limits(mechanics: Mechanics, gamma, normal):
 
 
 def _ratios(mechanics: Mechanics, omega, harmonics: int):
-    """``r_T`` (1, nt) [N s/m] and ``r_N`` (1, nu) [N/m] of the projections: what the inertia of a
-    contact resists with at the base frequency; friction the steeper, the more harmonics."""
+    """``r_T`` (1, nt) [N s/m] and ``r_N`` (1, nu) [N/m] of the projections: the resistance of a
+    contact's inertia at the base frequency; steeper for friction with more harmonics."""
     inverse = mechanics.M_inverse
     along = jnp.sum((mechanics.W_T @ inverse) * mechanics.R_T, axis=1)
     across = jnp.sum((mechanics.W_N @ inverse) * mechanics.W_N, axis=1)
@@ -249,7 +248,7 @@ def _ratios(mechanics: Mechanics, omega, harmonics: int):
 def residual(
     problem: Problem, setting: Setting, y: Float[Array, " u"], value, steep=1.0
 ) -> tuple[Float[Array, " u"], Float[Array, " u"]]:
-    """The equations at the coefficients ``y``, and what each is relative to."""
+    """The equations at the coefficients ``y``, and the scale of each equation."""
     mechanics = at_parameter(problem, setting, value)
     found = motion(mechanics, setting, y, steep)
     basis = make_basis(setting.harmonics, setting.samples)
@@ -265,14 +264,14 @@ def _scales(found: Motion, rows: int):
     forces = jnp.max(found.size, axis=0)
     reactions = jnp.max(jnp.abs(found.reactions) + found.bound, axis=0)
     scale = jnp.concatenate([forces, reactions])
-    # What nothing acts on yet is measured by the forces elsewhere.
+    # A degree of freedom without forces takes its scale from the forces elsewhere.
     tiny = jnp.finfo(found.q.dtype).tiny
     scale = jnp.maximum(scale, jnp.maximum(IDLE * jnp.max(scale), tiny))
     return jax.lax.stop_gradient(jnp.broadcast_to(scale[None, :], (rows, scale.size)).reshape(-1))
 
 
 def remainder(found: Motion, setting: Setting) -> Float[Array, ""]:
-    """Part of the forces, relative, that the harmonics do not balance: root mean squares."""
+    """Relative part of the forces that the harmonics do not balance, by root mean squares."""
     basis = make_basis(setting.harmonics, setting.samples)
     tiny = jnp.finfo(found.q.dtype).tiny
 

@@ -1,4 +1,4 @@
-"""Newton's method on the equations of harmonic balance, at a parameter or along a curve."""
+"""Newton's method for the equations of harmonic balance, at a parameter or along a curve."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.periodic.harmonic_balance_equations import Setting, residual
 from jfric.system.problem import Problem
 
-#: Newton steps at most, and those without progress after which there is none to come.
+#: Most Newton steps, and number of steps without progress that ends them.
 STEPS, STUCK = 60, 6
 #: Parts of a Newton step that are tried.
 PARTS = tuple(0.5**i for i in range(8))
-#: Relative residual of a solution, in units of rounding; and one that needs no further step.
+#: Relative residual of a solution, in units of rounding, and one that needs no further step.
 TOLERANCE, ENOUGH = 2e5, 5e2
-#: Reactions that nothing determines (their mean, where a contact never slides) stay where they are.
+#: Relative size of directions that nothing determines (mean reactions of contacts that never
+#: slide): these stay unchanged.
 UNDETERMINED = 1e-10
 
 
@@ -42,7 +43,7 @@ class Corrected(NamedTuple):
 
 
 class Carry(NamedTuple):
-    """Newton's method between two steps."""
+    """State of Newton's method between two steps."""
 
     u: Float[Array, " w"]
     worst: Float[Array, ""]
@@ -56,9 +57,9 @@ def correct(
 ) -> Corrected:
     """The solution on the plane through ``start`` at right angles to ``along``.
 
-    ``unit``: what coefficients (u,) and parameter are measured in. With ``along`` in the direction
-    of the parameter alone it is the solution at the parameter of ``start``. ``level``: harmonics
-    that take part, the others are zero. ``steep``: see :func:`motion`.
+    ``unit``: units of coefficients (u,) and parameter. With ``along`` in the direction of the
+    parameter alone, the result is the solution at the parameter of ``start``. ``level``: number of
+    harmonics used, the others are zero. ``steep``: see :func:`motion`.
     """
     split = start.y.shape[0]
     normal = jnp.append(along.y / unit.y**2, along.p / unit.p**2)
@@ -113,7 +114,7 @@ def correct(
 
 
 def _best_of(tried, worst, merit, before: Carry) -> Carry:
-    """The best of the points that were ``tried``, with their largest residuals and merits."""
+    """The best of the ``tried`` points, by their largest residuals and merits."""
     merit = jnp.where(jnp.isfinite(merit), merit, jnp.inf)
     best = jnp.argmin(merit)
     stuck = jnp.where(merit[best] < 0.9 * before.merit, 0, before.stuck + 1)

@@ -1,4 +1,4 @@
-"""Result of harmonic balance: periodic motions in harmonics, with a status for each."""
+"""Result of harmonic balance: periodic motions as harmonics, with a status for each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxtyping import Bool, Complex, Float, Int
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.printing import printable
 
-#: Phases at which extrema are looked for, and Newton steps from the best.
+#: Number of phases at which extrema are searched, and of Newton steps from the best one.
 PHASES, POLISH = 2048, 4
 
 
@@ -26,7 +26,7 @@ class BalanceStatus(IntEnum):
     OK = 0
     #: Newton's method did not solve the equations.
     UNSOLVED = 1
-    #: A rigid contact opens. What happens when it closes again is no part of the equations.
+    #: A rigid contact opens. The equations do not describe its impact when it closes again.
     OPENS = 2
     #: A given normal force or friction limit is negative at some time.
     NEGATIVE_FORCE = 3
@@ -64,8 +64,8 @@ class HarmonicBalance:
     coefficients: Complex[np.ndarray, "p h n"]
     friction: Complex[np.ndarray, "p h nt"]
     normal: Complex[np.ndarray, "p h nu"]
-    #: Largest relative residual (p,) of the equations in the harmonics; and the part of the forces,
-    #: relative, in harmonics beyond ``H``, which nothing balances.
+    #: Largest relative residual (p,) of the equations in the harmonics, and relative part of the
+    #: forces in harmonics beyond ``H``, which nothing balances.
     residual: Float[np.ndarray, " p"]
     remainder: Float[np.ndarray, " p"]
     #: Part of the period in which the friction of each contact is below its limit (p, nt).
@@ -73,17 +73,17 @@ class HarmonicBalance:
     #: :class:`jfric.BalanceStatus` (p,), and steps of Newton's method.
     status: Int[np.ndarray, " p"]
     iterations: Int[np.ndarray, " p"]
-    #: Values of the parameter (f,) at which a followed curve turns round, and amplitudes of all
+    #: Values of the parameter (f,) at which a followed curve turns back, and amplitudes of all
     #: degrees of freedom there (f, n).
     folds: Float[np.ndarray, " f"]
     fold_amplitudes: Float[np.ndarray, "f n"]
-    #: How a followed curve ended: at ``"stop"``, back at ``"start"``, after ``"max_points"``, or
-    #: ``"stalled"`` where no step however short was solved.
+    #: End of a followed curve: at ``"stop"``, back at ``"start"``, after ``"max_points"``, or
+    #: ``"stalled"`` if even the shortest step had no solution.
     ended: Literal["stop", "start", "max_points", "stalled", "points"]
 
     @property
     def ok(self) -> Bool[np.ndarray, " p"]:
-        """Which points (p,) may be used."""
+        """Whether each point (p,) may be used."""
         return self.status == int(BalanceStatus.OK)
 
     @property
@@ -107,8 +107,8 @@ class HarmonicBalance:
     def states(self, t: float = 0.0) -> Float[np.ndarray, "p x"]:
         """States ``(q, v)`` (p, 2n) of all points at the time ``t`` [s].
 
-        They are starts for :func:`jfric.periodic_orbit`. Of a linear system one harmonic is its
-        linear response.
+        They can start :func:`jfric.periodic_orbit`. For a linear system one harmonic is its linear
+        response.
         """
         turning = 1j * self.omega[:, None] * np.arange(self.harmonics + 1)
         waves = self.coefficients * np.exp(turning * t)[:, :, None]
@@ -116,8 +116,8 @@ class HarmonicBalance:
         return np.real(np.concatenate([q, v], axis=1))
 
     def amplitude(self, dof: str, harmonic: int | None = None) -> Float[np.ndarray, " p"]:
-        """Half of the distance between largest and smallest ``q`` of ``dof`` (p,) [m, rad]; of one
-        ``harmonic`` ``|Q_k|``."""
+        """Half of the distance between the largest and the smallest ``q`` of ``dof`` (p,) [m, rad];
+        for one ``harmonic`` its ``|Q_k|``."""
         Q = self.coefficients[:, :, self._dof(dof)]
         if harmonic is not None:
             return np.abs(self._part(Q, harmonic))

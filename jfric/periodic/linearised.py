@@ -1,4 +1,4 @@
-"""The equations of periodic motion at one point, linearised, in sizes of their own."""
+"""Linearised equations of periodic motion at one point, scaled by their own sizes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.shooting import Motion, Phase, Shooting, Unknowns
 from jfric.system.problem import Problem
 
-#: Singular values below this part of the largest one belong to directions that nothing decides.
+#: Singular values, as parts of the largest one, below which a direction is undetermined.
 UNDECIDED = 1e-10
-#: Newton steps longer than this many scales are cut.
+#: Length, in scales, to which longer Newton steps are cut.
 LONGEST = 4.0
 
 
 class Scales(NamedTuple):
-    """Sizes of states (2n,), period and parameter: what errors and steps are relative to."""
+    """Sizes of states (2n,), period and parameter, to which errors and steps are relative."""
 
     state: Float[Array, " x"]
     period: Float[Array, ""]
@@ -28,7 +28,7 @@ class Scales(NamedTuple):
 
 
 class Along(NamedTuple):
-    """A further equation where a parameter is unknown: ``tangent . (u - origin) / scales = s``."""
+    """Additional equation for an unknown parameter: ``tangent . (u - origin) / scales = s``."""
 
     tangent: Float[Array, " u"]
     origin: Float[Array, " u"]
@@ -36,7 +36,7 @@ class Along(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Where Newton's method ended. ``smallest``: smallest singular value of the scaled equations,
+    """End of Newton's method. ``smallest``: smallest singular value of the scaled equations,
     relative to the largest one."""
 
     z: Unknowns
@@ -86,7 +86,7 @@ def linearised(shooting: Shooting, problem: Problem, z: Unknowns, phase: Phase, 
 
 
 def left_sides(shooting: Shooting, z: Unknowns, motion: Motion, scales, along):
-    """Left sides of all equations, in their own sizes."""
+    """Left sides of all equations, scaled by their sizes."""
     right = shooting.residual(z, motion) / _rows(shooting, scales)
     if along is None:
         return right
@@ -95,7 +95,7 @@ def left_sides(shooting: Shooting, z: Unknowns, motion: Motion, scales, along):
 
 
 def scaled_equations(shooting: Shooting, jacobian, scales: Scales):
-    """Derivatives of equations and unknowns in their own sizes, and these sizes."""
+    """Derivatives in sizes of equations and unknowns, and these sizes."""
     columns, rows = sizes_of_unknowns(shooting, scales), _rows(shooting, scales)
     return jacobian * columns[None, :] / rows[:, None], rows, columns
 
@@ -110,13 +110,13 @@ def least_step(
 
 
 def inverse_of(a: Float[Array, "e u"]) -> tuple[Float[Array, "u e"], Float[Array, ""]]:
-    """The matrix that gives this step, up to its sign."""
+    """The matrix that gives the least step, up to its sign."""
     (u, _, vt), reciprocals, smallest = _decided(a)
     return matmul(vt.T * reciprocals[None, :], u.T), smallest
 
 
 def _decided(a):
-    """Singular values and vectors, reciprocals of values in directions that are decided, and the
+    """Singular values and vectors, reciprocals of the values in determined directions, and the
     smallest value relative to the largest one."""
     parts = singular_values(jnp.where(jnp.isfinite(a), a, 0.0))
     values = parts.values
@@ -146,11 +146,11 @@ def _rows(shooting: Shooting, scales: Scales) -> Float[Array, " e"]:
 
 
 def size_of_step(shooting: Shooting, step, scales: Scales):
-    """The largest part of a step, in sizes of the unknowns."""
+    """The largest component of a step, in sizes of the unknowns."""
     return jnp.max(jnp.abs(step / sizes_of_unknowns(shooting, scales)))
 
 
 def cut(shooting: Shooting, step, scales: Scales):
-    """A step that is not longer than allowed."""
+    """A step cut to the allowed length."""
     size = size_of_step(shooting, step, scales)
     return step * (LONGEST / jnp.maximum(size, LONGEST))

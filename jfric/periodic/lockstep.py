@@ -1,6 +1,6 @@
-"""Programs that paths of orbits wait for, called for one path alone or for many in one batch.
+"""Calls of programs by many paths of orbits, executed one by one or together in batches.
 
-Paths are generators that yield :class:`Call` and are sent what the program returns.
+Paths are generators that yield :class:`Call` and receive the result of the program.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jfric.solvers.simulation import call_compiled
 
 
 class Call(NamedTuple):
-    """A program that is to be called with the equations, which are structure, and with numbers."""
+    """Call of a program with the equations, which are structure, and with numbers."""
 
     program: Callable[..., Any]
     shooting: Shooting
@@ -27,7 +27,7 @@ class Call(NamedTuple):
 
 
 Result = TypeVar("Result")
-#: A computation on the host that waits for programs.
+#: A computation on the host that waits for the results of programs.
 Computation = Generator[Call, Any, Result]
 
 
@@ -44,7 +44,7 @@ def side_by_side(computations: Sequence[Computation[Result]], width: int) -> lis
     """Results of all computations, which wait for each other, so that their programs run as
     batches.
 
-    A batch has always room for ``width``, so that it is compiled once; unused rows repeat the
+    A batch always has room for ``width`` calls, so that it is compiled once; unused rows repeat the
     first.
     """
     devices = len(jax.local_devices())

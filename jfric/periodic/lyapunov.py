@@ -1,4 +1,4 @@
-"""``jfric.lyapunov_exponent``: how fast neighbouring motions part."""
+"""``jfric.lyapunov_exponent``: rate at which neighbouring motions separate."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from jfric.system.problem import Problem
 if TYPE_CHECKING:
     import xarray
 
-#: Direction of the first neighbour: any that has a part along all others.
+#: Direction of the first neighbour, with a component along all coordinates.
 SPREAD = 0.618033988749895
 
 
@@ -38,10 +38,10 @@ SPREAD = 0.618033988749895
 class LyapunovExponent(OwnRun):
     """Largest Lyapunov exponent [1/s], as the means over ``parts`` parts of a run.
 
-    ``section``: the interval after which the distance of the neighbour is measured and made one
-    again; ``intervals`` of each part; the first ``skip`` are left out. See
-    :func:`jfric.lyapunov_exponent`, which makes it from names. For :func:`jfric.sweep` and
-    :func:`jfric.observe`, alone.
+    ``section``: the interval after which the distance of the neighbour is measured and reset to
+    one; ``intervals`` of each part; the first ``skip`` are left out.
+    :func:`jfric.lyapunov_exponent` creates it from names. In :func:`jfric.sweep` and
+    :func:`jfric.observe` it must be the only observable.
     """
 
     section: Section
@@ -69,7 +69,7 @@ class LyapunovExponent(OwnRun):
         def flow(state, number):
             def moved(x):
                 begun = eqx.tree_at(lambda s: (s.q, s.v), state, (x[:n], x[n:]))
-                # From the start, not from the last end: times keep their digits.
+                # Counted from the start, not from the last end, so that times keep their digits.
                 until = start + (number + 1).astype(start.dtype) * period
                 after = solver.advance(problem, begun, until)
                 return jnp.concatenate([after.q, after.v]), after
@@ -83,7 +83,7 @@ class LyapunovExponent(OwnRun):
             length = jnp.sqrt(jnp.sum(du * du))
             some = length > 0.0
             growth = jnp.where(some, jnp.log(jnp.where(some, length, 1.0)), -jnp.inf)
-            # All neighbours have become one motion: later ones begin anew.
+            # If all neighbours have become one motion, the derivative starts anew.
             u = jnp.where(some, du / jnp.where(some, length, 1.0), seed)
             return (after, u, seed), growth
 
@@ -126,18 +126,18 @@ def lyapunov_exponent(
 ) -> Exponent:
     """Largest Lyapunov exponent of the motion of ``problem`` from its start.
 
-    The derivative ``u`` of the motion by its start goes along with it, through changes of mode,
-    impacts and stick, as exact as the motion itself; after each ``interval`` (``"period"`` of the
-    loads, or a time [s]) its length is noted and made one again::
+    The derivative ``u`` of the motion by its start is computed with the motion, through changes of
+    mode, impacts and stick, as exact as the motion itself; after each ``interval`` (``"period"`` of
+    the loads, or a time [s]) its length is recorded and reset to one::
 
         exponent = mean of log|u(t + interval)| / interval
 
     over ``intervals`` in all, in ``parts`` parts whose scatter gives the error, after the first
-    ``skip``. Zero for motions that neither part nor meet, minus infinity where all neighbours
-    become one motion in finite time, as those of a body that comes to rest on the ground. Stick
-    makes one direction of neighbours one, and the exponent is that of the others. Intervals must
-    not end at events. ``solver``: with exact derivatives, :class:`jfric.EventDriven` by default.
-    Over parameters: :func:`jfric.lyapunov_exponents`.
+    ``skip``. The exponent is zero for motions that neither separate nor approach each other, and
+    minus infinity where all neighbours become one motion in finite time, as for a body that comes
+    to rest on the ground. Stick removes one direction of neighbours, and the exponent is that of
+    the others. Intervals must not end at events. ``solver``: one with exact derivatives, by default
+    :class:`jfric.EventDriven`. Over parameters: :func:`jfric.lyapunov_exponents`.
 
     Raises :class:`jfric.ProblemError` for loads without a period and solvers without exact
     derivatives. Sources: G. Benettin et al., Meccanica 15 (1980); P. Mueller, Calculation of
@@ -183,9 +183,10 @@ def lyapunov_exponents(
     ``vary``: parameter paths to values or ranges, as in :func:`jfric.sweep`; ``interval``,
     ``intervals``, ``skip``, ``parts``, ``solver``: as in :func:`jfric.lyapunov_exponent`.
     ``execution``: ``method``, ``store``, ``devices`` and the other options of
-    :func:`jfric.sweep`. Returns its table, in which ``lyapunov_exponent`` [1/s] has the axis
-    ``part``: their mean is the exponent, their scatter tells its error. Raises
-    :class:`jfric.ProblemError` as both do. Damped oscillators lose ``c / (2 m)``::
+    :func:`jfric.sweep`. Returns the table of the sweep, in which ``lyapunov_exponent`` [1/s] has
+    the axis ``part``: the mean over the parts is the exponent, their scatter gives its error.
+    Raises :class:`jfric.ProblemError` as these two functions do. Damped oscillators lose ``c / (2
+    m)``::
 
         >>> oscillator = jfric.Problem(
         ...     ["x"],

@@ -1,4 +1,4 @@
-"""``minimise_peak``: the parameter that makes a resonance peak as low as it can be."""
+"""``minimise_peak``: the parameter for which a resonance peak is as low as possible."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from jfric.periodic.response_result import FrequencyResponse
 from jfric.statics.path_names import checked_path
 from jfric.system.problem import Problem
 
-#: Values of the parameter of the first, coarse look; the most.
+#: Default number of values in the coarse search, and the largest one.
 COUNT, MOST = 9, 10_000
-#: The optimum is found to this part of the interval, by so many halvings at most.
+#: Accuracy of the optimum, as a part of the interval, and largest number of halvings.
 PLACED, HALVINGS = 1e-12, 60
-#: A peak that is higher by less than this part of it is the same.
+#: Relative height by which a peak may be higher and still count as the same.
 SAME = 1e-9
 
 
@@ -35,8 +35,8 @@ class LowestPeak:
 
     ``path``: the parameter, ``parameter`` its value, ``peak`` the peak there. ``kind``:
     ``"stationary"`` where the derivative of the peak is zero; ``"equal peaks"`` where two peaks of
-    the curve change places, so that the derivative jumps; ``"end"`` where the lowest peak is that
-    at an end of the interval. ``values`` and ``peaks`` (k,): what the coarse look found.
+    the curve are equally high, so that the derivative jumps; ``"end"`` where the peak is lowest at
+    an end of the interval. ``values`` and ``peaks`` (k,): results of the coarse search.
     Example: see :func:`jfric.minimise_peak`.
     """
 
@@ -63,16 +63,15 @@ def minimise_peak(
 ) -> LowestPeak:
     """The value of the parameter ``path`` between ``low`` and ``high`` with the lowest peak.
 
-    The peak is the largest value of ``quantity`` on the response of ``problem`` to ``load``
-    over frequencies from
-    ``start`` to ``stop`` [rad/s], see :func:`jfric.frequency_response`, which takes the
-    ``options``. A coarse look at ``count`` values tells where the lowest peak lies; between the
-    neighbours of that value the derivative of the peak is brought to zero, following the peak
-    itself; the whole curve there confirms that no other peak is higher, else the place where both
-    are equal is found.
+    The peak is the largest value of ``quantity`` on the response of ``problem`` to ``load`` over
+    frequencies from ``start`` to ``stop`` [rad/s], see :func:`jfric.frequency_response`, which
+    takes the ``options``. A coarse search over ``count`` values shows where the lowest peak lies.
+    Between the neighbours of that value the derivative of the peak is brought to zero, following
+    the peak itself. The whole curve there confirms that no other peak is higher; otherwise the
+    value at which both peaks are equal is found.
 
     Returns a :class:`jfric.LowestPeak`. Raises :class:`jfric.ProblemError` for bad input,
-    :class:`jfric.SimulationError` where a curve of the coarse look is not complete. A load on a
+    :class:`jfric.SimulationError` where a curve of the coarse search is not complete. A load on a
     damped oscillator whose damper is best as strong as allowed::
 
         >>> linear = jfric.Problem(
@@ -142,7 +141,7 @@ class _Peaks:
         self._known, self._name = {value: peak}, name
 
     def at(self, value: float) -> ResponsePeak | None:
-        """The peak for a value of the parameter, from the nearest one that is known."""
+        """The peak for a value of the parameter, followed from the nearest known one."""
         if value in self._known:
             return self._known[value]
         near = min(self._known, key=lambda other: abs(other - value))
@@ -159,8 +158,8 @@ class _Peaks:
         return found
 
     def stationary(self, low: float, high: float) -> float | None:
-        """Where the derivative is zero; None where the peak is lost, or its derivative keeps its
-        sign."""
+        """Value at which the derivative is zero; None if the peak is lost, or its derivative keeps
+        its sign."""
 
         def slope(value: float) -> float:
             found = self.at(value)
@@ -168,7 +167,7 @@ class _Peaks:
                 raise ArithmeticError
             return found.derivatives[self._name]
 
-        # To the ends in steps that the peak can be followed in.
+        # The ends are reached in steps small enough to follow the peak.
         middle = next(iter(self._known))
         try:
             for end in (low, high):
@@ -182,7 +181,7 @@ class _Peaks:
 
 
 def _crossing(whole, name: str, low: float, high: float) -> float:
-    """Where the derivative of the largest peak jumps through zero: by halving."""
+    """Value at which the derivative of the largest peak jumps through zero, by halving."""
 
     def falls(value: float) -> bool:
         slope = whole(value).derivatives[name]

@@ -8,20 +8,21 @@ from jaxtyping import Array, Complex, Float, Int
 
 from jfric.numerics.linear_algebra import matmul, singular_values
 
-#: Singular values below this part of the largest one are rounding errors of directions that
-#: sticking has erased.
+#: Singular values, as parts of the largest one, below which they are rounding errors of directions
+#: that sticking has erased.
 ERASED = 1e-13
-#: A multiplier this near to one is one: what sticks for a whole cycle stays where it is put.
+#: Distance from one below which a multiplier is one: a contact that sticks for a whole cycle stays
+#: where it is put.
 NEUTRAL = 1e-9
 
 
 def none_grows(largest):
-    """Whether small deviations die out or stay as they are; ``largest``: size of a multiplier."""
+    """Whether small deviations do not grow; ``largest``: size of the largest multiplier."""
     return largest <= 1.0 + NEUTRAL
 
 
 def erased(a: Float[Array, "x x"]) -> Int[Array, ""]:
-    """How many multipliers are exactly zero: the dimension of what powers of ``a`` take to zero."""
+    """Number of multipliers that are exactly zero: the dimension that powers of ``a`` erase."""
     size = a.shape[0]
     largest = jnp.max(jnp.abs(a))
 
@@ -29,13 +30,13 @@ def erased(a: Float[Array, "x x"]) -> Int[Array, ""]:
         a, _, count = carry
         u, values, _ = singular_values(a)
         zero = values <= ERASED * size * largest
-        # The part of a on its own range has the same eigenvalues but for zeros. Columns of u that
-        # belong to a value of zero may be zero themselves: nothing needs them.
+        # The part of a on its own range has the same eigenvalues except zeros. Columns of u that
+        # belong to a singular value of zero may be zero themselves: nothing uses them.
         u = jnp.where(zero[None, :], 0.0, u)
         return matmul(u.T, matmul(a, u)), count, jnp.sum(zero).astype(jnp.int32)
 
     def grows(carry):
-        # Where a power takes no more to zero than the one before, no further one does.
+        # If a power takes no more dimensions to zero than the one before, no further one does.
         _, before, count = carry
         return count > before
 

@@ -1,12 +1,12 @@
 """Newton's method on the equations of periodic motion, as one loop under ``jit`` and ``vmap``.
 
-One round evaluates the motion and its derivatives once, at a trial point: a batch goes from round
-to round together. A step that does not lower the residual is shortened.
+Each round evaluates the motion and its derivatives once, at a trial point, so that a batch goes
+from round to round together. A step that does not lower the residual is shortened.
 
-Derivatives by many unknowns cost as much as many motions. Of large systems they are kept: rounds
-between two evaluations of them compute the motion alone, and correct the inverse by what they see
-(Broyden's update). What counts as converged is the same, and the derivatives that are returned are
-those at the end.
+Derivatives by many unknowns cost as much as many motions. For large systems they are kept: rounds
+between two evaluations of the derivatives compute the motion alone, and correct the inverse by the
+observed change (Broyden's update). The criterion of convergence is the same, and the returned
+derivatives are those at the end.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ from jfric.periodic.shooting import Phase, Shooting, Unknowns
 from jfric.results.status import Status
 from jfric.system.problem import Problem
 
-#: A step below this part of the scales is the last one: the error that is left is its square.
+#: Step, in scales, below which it is the last one: the remaining error is the square of it.
 LAST_STEP = 1e-8
 #: Residuals below this part of the scales are rounding errors.
 ROUNDING = 1e-12
-#: Largest residual, relative to the scales, of what counts as converged.
+#: Largest residual, relative to the scales, of a converged solution.
 RESIDUAL = 1e-9
 #: Steps are shortened by this factor, down to ``SHORTEST``.
 SHORTENED, SHORTEST = 0.25, 1e-5
-#: States that agree to this part of the scales are the same but for rounding.
+#: Difference of states, in scales, below which they differ by rounding only.
 EQUAL = 1e-14
-#: Gaps at the start below this part of the sizes count as closed.
+#: Gap at the start, in sizes, below which it counts as closed.
 CLOSED = 1e-9
-#: Unknowns from which on derivatives are kept for several rounds.
+#: Number of unknowns from which on derivatives are kept for several rounds.
 KEPT_FROM = 24
-#: Rounds with the same derivatives at most, and the part of the residual that each has to leave.
+#: Most rounds with the same derivatives, and the largest part of the residual that each may leave.
 KEPT_ROUNDS, CONTRACTS = 24, 0.3
-#: Derivatives at points closer than this, in sizes of the motion, are the same but for rounding.
+#: Distance of points, in sizes of the motion, within which derivatives differ by rounding only.
 SAME_POINT = 1e-11
-#: Newton's method that leaves about a quarter of the residual goes half of the way to where it has
-#: a double zero: the same step again is tried.
+#: Part of the residual that shows a double zero: Newton's method that leaves about a quarter has
+#: gone half of the way, so the same step is tried again.
 A_QUARTER = (0.15, 0.4)
-#: Updates of the inverse with a smaller denominator, relative to the step, are left out.
+#: Denominators, relative to the step, below which an update of the inverse is left out.
 UPDATED = 1e-3
-#: What a motion computed without derivatives lacks.
+#: Fields that a motion computed without derivatives lacks.
 DERIVATIVES = ("gain", "by_period", "by_parameter", "phase_by")
 
 
@@ -74,12 +74,12 @@ class _Carry(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """Rounds with the same derivatives. ``found``: the point, with the derivatives that were last
-    computed; ``right``: scaled left sides of the equations; ``inverse`` (u, e): of their
-    derivatives; ``step``: the last one; ``again``: whether it is the next one, too; ``factor``: by
-    which the next one is shortened; ``away``: how far the point is
-    from that of the derivatives, in sizes; ``last``: whether one step is left; ``stale``: whether
-    derivatives are needed before the next."""
+    """State of rounds with the same derivatives. ``found``: the point, with the last computed
+    derivatives; ``right``: scaled left sides of the equations; ``inverse`` (u, e): inverse of their
+    derivatives; ``step``: the last step; ``again``: whether it is also the next one; ``factor``: by
+    which the next step is shortened; ``away``: distance of the point from that of the derivatives,
+    in sizes; ``last``: whether one step is left; ``stale``: whether the next step needs new
+    derivatives."""
 
     found: Found
     right: Float[Array, " e"]
@@ -104,7 +104,8 @@ def solve(
     *,
     most: Int[Array, ""] | int,
 ) -> Found:
-    """Newton's method from ``start``, at most ``most`` rounds; without derivatives."""
+    """Result of Newton's method from ``start`` after at most ``most`` rounds, not
+    differentiable."""
     given = (problem, start, phase, scales, along)
     problem, start, phase, scales, along = jax.lax.stop_gradient(given)
     few = shooting.pack(start).shape[0] < KEPT_FROM
@@ -115,8 +116,8 @@ def solve(
 
 
 def together(unknowns: int) -> int:
-    """How many motions of a batch go from round to round together: of large systems few, each of
-    which is a batch of its derivatives and waits for no other one."""
+    """Number of motions of a batch that go from round to round together. It is small for large
+    systems: each of their motions is a batch of its derivatives and waits for no other one."""
     size = platform().row
     return size if unknowns < KEPT_FROM else max(1, size // unknowns**2)
 
@@ -135,7 +136,7 @@ def _every_round(shooting, problem, start, phase, scales, along, *, most) -> Fou
         kept = keep(good | carry.first, trial, old)
         size = size_of_step(shooting, step, scales)
         factor = jnp.where(good, 1.0, SHORTENED * carry.factor)
-        # What was the last step is not tried again: nothing but rounding is left.
+        # After the last step there is no further trial: only rounding is left.
         ends = carry.last | (good & (size <= ROUNDING * LAST_STEP))
         return _Carry(
             found=kept._replace(
@@ -149,7 +150,7 @@ def _every_round(shooting, problem, start, phase, scales, along, *, most) -> Fou
             first=jnp.asarray(False),
         )
 
-    # The first round is one at the start itself: the motion is compiled once.
+    # The first round evaluates the start itself, so that the motion is compiled once.
     nothing, step = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(at, start))
     no = jnp.asarray(False)
     carry = _Carry(
@@ -178,7 +179,7 @@ def _kept(shooting, problem, start, phase, scales, along, *, most) -> Found:
         return jnp.max(jnp.abs(matvec(carry.inverse, carry.right)))
 
     def tried(carry: _Kept) -> _Kept:
-        """A step with what is known of the derivatives, and the motion at its end alone."""
+        """A step with the kept derivatives, and the motion alone at its end."""
         old = carry.found
         step = carry.factor * cut(shooting, -columns * matvec(carry.inverse, carry.right), scales)
         step = jnp.where(carry.again, carry.step, step)
@@ -208,11 +209,11 @@ def _kept(shooting, problem, start, phase, scales, along, *, most) -> Found:
             ),
             step=step,
             again=again & ~carry.last,
-            # With derivatives that are those of the point itself a step is shortened.
+            # A step is shortened only if the derivatives are those of the point itself.
             factor=jnp.where(good | carry.again, 1.0, SHORTENED * carry.factor),
             away=carry.away + jnp.where(good, size_of_step(shooting, step, scales), 0.0),
             rounds=carry.rounds + 1,
-            # Where the residual is nothing but rounding nothing is gained any more.
+            # A residual of rounding errors cannot fall any more.
             last=carry.last | (good & tiny & (old.residual <= ROUNDING)),
             stale=carry.stale,
             done=carry.done,
@@ -231,7 +232,7 @@ def _kept(shooting, problem, start, phase, scales, along, *, most) -> Found:
         )
 
     def one(carry: _Kept) -> _Kept:
-        """Derivatives, and rounds without."""
+        """Evaluation of the derivatives, followed by rounds without them."""
         going, first = unfinished(carry), carry.found.iterations == 0
         found, right, inverse = derived(carry.found.z)
         found = found._replace(iterations=carry.found.iterations + 1)
@@ -245,7 +246,7 @@ def _kept(shooting, problem, start, phase, scales, along, *, most) -> Found:
             away=zero,
             rounds=jnp.asarray(0, jnp.int32),
             stale=~going,
-            # The last step has been taken: these are the derivatives at its end.
+            # After the last step these are the derivatives at its end.
             done=carry.last | (first & ~_fine(found, scales)),
         )
         size = size_of(new)
@@ -270,9 +271,9 @@ def _kept(shooting, problem, start, phase, scales, along, *, most) -> Found:
 def _updated(
     inverse: Float[Array, "u e"], step: Float[Array, " u"], change: Float[Array, " e"]
 ) -> Float[Array, "u e"]:
-    """Broyden's update of an inverse: of all that take ``change`` to ``step`` the nearest one.
-    Source: J. E. Dennis, R. B. Schnabel, Numerical Methods for Unconstrained Optimization and
-    Nonlinear Equations (1983), section 8.3."""
+    """Broyden's update of an inverse: the nearest matrix that maps ``change`` to ``step``. Source:
+    J. E. Dennis, R. B. Schnabel, Numerical Methods for Unconstrained Optimization and Nonlinear
+    Equations (1983), section 8.3."""
     predicted, row = matvec(inverse, change), matvec(inverse.T, step)
     denominator = jnp.sum(step * predicted)
     sound = jnp.abs(denominator) > UPDATED * jnp.sum(step**2)
@@ -281,8 +282,8 @@ def _updated(
 
 
 def _snapped(z: Unknowns, old: Found, scales: Scales) -> Unknowns:
-    """Unknowns whose states are the ends of the motion where both agree but for rounding: a contact
-    that is closed or sticks at an end does so exactly."""
+    """Unknowns with states replaced by the ends of the motion where both differ by rounding only,
+    so that a contact that is closed or sticks at an end does so exactly."""
     ends = jnp.roll(old.motion.ends, 1, axis=0)
     near = jnp.abs(z.states - ends) <= EQUAL * scales.state[None, :]
     return z._replace(states=jnp.where(near, ends, z.states))
@@ -297,7 +298,7 @@ def _fine(found: Found, scales: Scales) -> Bool[Array, ""]:
 
 
 def _status(found: Found, fine) -> Int[Array, ""]:
-    """The outcome: the first reason that holds."""
+    """The status of the search: the first one whose condition holds."""
     good = fine & (found.residual <= RESIDUAL)
     many = found.run_status == int(Status.MAX_EVENTS)
     fails = found.run_status != int(Status.OK)

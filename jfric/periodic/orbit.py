@@ -1,4 +1,4 @@
-"""A periodic motion: what :func:`jfric.periodic_orbit` returns."""
+"""A periodic motion: the result of :func:`jfric.periodic_orbit`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from jfric.system.problem import Problem
 class PeriodicOrbit(eqx.Module):
     """A periodic motion, its stability, and the system started on it.
 
-    Of a batch every array has the axis of the batch in front. Derivatives of all of it by any
+    In a batch every array has the axis of the batch in front. Derivatives of all fields by any
     parameter of the problem are those of the implicit function theorem; eigenvectors have none.
     An oscillator under a harmonic load, with friction that never makes it stick::
 
@@ -54,18 +54,18 @@ class PeriodicOrbit(eqx.Module):
     problem: Problem
     #: Period [s].
     period: Float[Array, ""]
-    #: State at the start (2n,): positions, velocities [m, m/s or rad, rad/s]; and at the starts of
-    #: all segments.
+    #: State at the start (2n,): positions, velocities [m, m/s or rad, rad/s]; states at the starts
+    #: of all segments.
     state: Float[Array, " x"]
     states: Float[Array, "N x"]
     #: Derivative of the state after a period by the state at the start.
     monodromy: Float[Array, "x x"]
     #: Floquet multipliers, the largest first: eigenvalues of the monodromy matrix, exactly zero for
-    #: what sticking erases; eigenvectors are columns.
+    #: directions that sticking erases; eigenvectors are columns.
     multipliers: Complex[Array, " x"]
     eigenvectors: Complex[Array, "x x"]
     #: Events of a period, padded: times [s], infinite in unused rows; contact, mode before, mode
-    #: after and whether an impact, -1 there; their number.
+    #: after and whether an impact, -1 in unused rows; number of events.
     event_times: Float[Array, " E"]
     event_codes: Int[Array, "E 4"]
     event_count: Int[Array, ""]
@@ -74,10 +74,10 @@ class PeriodicOrbit(eqx.Module):
     #: Smallest singular value of the scaled equations, relative to the largest: zero where the
     #: orbit is one of a continuum, or at a fold.
     smallest: Float[Array, ""]
-    #: :class:`jfric.OrbitStatus`; :class:`jfric.Status` of the run that ended early, if any.
+    #: :class:`jfric.OrbitStatus`, and :class:`jfric.Status` of the run that ended early, if any.
     status: Int[Array, ""]
     run_status: Int[Array, ""]
-    #: :class:`jfric.Flag` bits of the motion; rounds of Newton's method, of large systems those
+    #: :class:`jfric.Flag` bits of the motion; rounds of Newton's method, for large systems those
     #: with derivatives.
     flags: Int[Array, ""]
     iterations: Int[Array, ""]
@@ -104,8 +104,8 @@ class PeriodicOrbit(eqx.Module):
 
     @property
     def largest_multiplier(self) -> Float[Array, ""]:
-        """Largest magnitude of a multiplier; of an autonomous motion without that along it, which
-        is one."""
+        """Largest magnitude of a multiplier; of an autonomous motion without the multiplier along
+        the motion, which is one."""
         size = jnp.abs(self.multipliers)
         if not self.forced:
             trivial = jnp.argmin(jnp.abs(self.multipliers - 1.0), axis=-1, keepdims=True)
@@ -115,8 +115,8 @@ class PeriodicOrbit(eqx.Module):
 
     @property
     def stable(self):
-        """Whether no small deviation grows. They die out, but for contacts that stick for the whole
-        period, which stay where they are put: a multiplier is one then."""
+        """Whether no small deviation grows. All of them die out, except those of contacts that
+        stick for the whole period, which stay where they are put: their multiplier is one."""
         return none_grows(self.largest_multiplier)
 
     @property
@@ -135,7 +135,7 @@ class PeriodicOrbit(eqx.Module):
     def check(self) -> Self:
         """The orbit itself; raises :class:`jfric.SimulationError` unless it converged.
 
-        Of a batch the first orbit that did not is named.
+        In a batch the message names the first orbit that did not.
         """
         if isinstance(self.status, Tracer):
             raise ProblemError(
@@ -188,7 +188,7 @@ class PeriodicOrbit(eqx.Module):
 
             s(t) = c_0 + Re sum_k c_k exp(i k w (t - t_0)),    w = 2 pi / T
 
-        so ``abs(c_k)`` is the amplitude of the k-th harmonic [unit of the quantity], by integrals
+        so ``abs(c_k)`` is the amplitude of the k-th harmonic [unit of the quantity], from integrals
         over the pieces of the motion.
         """
         chosen = Harmonics(look_up(self.problem, signal)[1], count)
@@ -196,13 +196,13 @@ class PeriodicOrbit(eqx.Module):
         return jax.lax.complex(both[..., 0, :], both[..., 1, :])
 
     def energy_loss(self) -> Float[Array, ...]:
-        """Energy [J] lost in a period: what loads and belts put in. Raises
+        """Energy [J] lost in a period: the work of loads and belts. Raises
         :class:`jfric.ProblemError` where a support moves, whose work is not known."""
         work = work_of_loads(self.problem)
         return self.observe([work])[work.name]
 
     def _each(self, call: Callable[[Problem], Any]) -> Any:
-        """``call`` of the problem, of each of a batch."""
+        """Result of ``call`` for the problem, or for each problem of a batch."""
         for _ in range(self.state.ndim - 1):
             call = eqx.filter_vmap(call)
         return call(self.problem)

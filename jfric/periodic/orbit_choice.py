@@ -1,7 +1,7 @@
-"""Choice of an orbit that sticking leaves open: the one in the middle of what friction allows.
+"""Choice of an orbit that sticking leaves open: the one in the middle of the possible orbits.
 
 A contact that sticks for the whole cycle may stick at any place within an interval, at whose ends
-it would slip to one side. Followed from another place, a path would end at an end of the interval,
+it would slip to one side. A path followed from another place would end at an end of the interval,
 though the motion goes on: the interval shrinks to a point only where the contact slips to both
 sides. The middle of the interval leads to that point.
 """
@@ -16,30 +16,31 @@ from jfric.numerics.continuation import delegate, halved
 from jfric.periodic.lockstep import Computation
 from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved
 
-#: First distance tried, in sizes of the motion; the ends are found to this part of the interval.
+#: First distance tried, in sizes of the motion, and accuracy of the ends as a part of the interval.
 FIRST, PART = 1e-9, 1e-6
-#: Intervals shorter than this, in sizes of the motion, are a point.
+#: Length, in sizes of the motion, below which an interval is a point.
 POINT = 1e-7
-#: Farthest end that is looked for, and halvings at most.
+#: Farthest end that is searched for, and most halvings.
 FARTHEST, HALVINGS = 10.0, 60
-#: How far behind a change of events, in sizes of the interval, orbits that stick are looked for.
+#: Distances beyond a change of events, in sizes of the interval, at which orbits that stick are
+#: searched.
 BEHIND = (1e-6, 1e-5)
-#: Secants to where that interval closes, the first step in parts of the distance, and how much of
-#: what is left the next ones take.
+#: Secants to the point where that interval closes, the first step in parts of the distance, and the
+#: part of the rest that each next step covers.
 SECANTS, TOWARDS, NEARLY = 3, 0.05, 0.95
-#: How far Newton's method may carry an orbit along what is open.
+#: Largest shift of an orbit by Newton's method along the open directions.
 SAME = 1e-3
 
 
 def in_the_middle(kernel: Kernel, point: PathPoint) -> Computation[PathPoint | None]:
-    """The orbit in the middle of those with the events of ``point`` that are open, at the same
-    parameter, one direction after the other; None where they are no more than a point."""
+    """The orbit in the middle of the open orbits with the events of ``point``, at the same
+    parameter, one direction after the other; None if they are only a point."""
     widths, found = yield from _middle(kernel, point)
     return found if max(widths, default=0.0) > POINT else None
 
 
 def _middle(kernel: Kernel, point: PathPoint) -> Computation[tuple[list[float], PathPoint]]:
-    """The middle, and how wide it is open in each direction in which it has ends."""
+    """The middle orbit, and the widths of the open orbits in each direction with two ends."""
     widths, found = [], point
     for direction in point.open:
         low = yield from _end(kernel, found, -direction)
@@ -56,13 +57,13 @@ def _middle(kernel: Kernel, point: PathPoint) -> Computation[tuple[list[float], 
 def held_behind(
     kernel: Kernel, point: PathPoint
 ) -> Computation[tuple[PathPoint, PathPoint] | None]:
-    """Where slip to both sides ends behind ``point``, the last orbit found that slips: the orbit at
-    which the interval of places at which the contact may stick closes, and the middle of those a
-    little further; None where there is no such interval.
+    """End of slip to both sides beyond ``point``, the last orbit found that slips: the orbit at
+    which the interval of possible places of sticking closes, and the middle of that interval a
+    little further; None if there is no such interval.
 
-    The last orbit that slips lies within it. What lies straight ahead on the path of those that
-    slip does not: Newton's method would be led to the edge, where slips too short to be told from
-    rounding seem to close. For the same reason the interval says best where it closes.
+    The last orbit that slips lies within the interval. A straight step ahead from the orbits that
+    slip does not: it would lead Newton's method to the edge, where slips too short to be told from
+    rounding seem to close. For the same reason the interval gives the best estimate of its end.
     """
     for distance in BEHIND:
         fixed = _parameter_alone(point)
@@ -78,8 +79,8 @@ def held_behind(
 def _closed(
     kernel: Kernel, held: PathPoint, width: float, step: np.ndarray
 ) -> Computation[PathPoint]:
-    """The orbit at which the ``width`` around ``held`` becomes zero, within a ``step``: by secants,
-    for it is a smooth function of the parameter."""
+    """The orbit at which the ``width`` around ``held`` becomes zero, within a ``step``, by secants,
+    because the width is a smooth function of the parameter."""
     points, widths, part = [held], [width], TOWARDS
     for _ in range(SECANTS):
         found = yield from _held(kernel, points[-1], part * step)
@@ -93,7 +94,7 @@ def _closed(
         falls = widths[-2] - widths[-1]
         if falls <= 0.0:
             break
-        # The next one stops short of the zero: behind it nothing is held.
+        # The next step stops short of the zero, beyond which no contact sticks.
         part *= NEARLY * widths[-1] / falls
     if len(points) < 2 or not widths[-2] > widths[-1]:
         return held
@@ -112,7 +113,7 @@ def _closed(
 
 
 def _parameter_alone(point: PathPoint) -> np.ndarray:
-    """The unit of the parameter, in the direction in which the path goes."""
+    """The unit vector of the parameter, in the direction in which the path goes."""
     fixed = np.zeros(point.u.shape)
     fixed[-1] = 1.0 if point.tangent[-1] >= 0 else -1.0
     return fixed
@@ -125,7 +126,7 @@ def _held(kernel: Kernel, point: PathPoint, step: np.ndarray) -> Computation[Pat
 
 
 def _end(kernel: Kernel, point: PathPoint, direction: np.ndarray) -> Computation[float]:
-    """The distance at which the events change, found to a part of it."""
+    """The distance at which the events change, with a relative accuracy of ``PART``."""
 
     def inside(s: float) -> Computation[bool]:
         return (yield from _shifted(kernel, point, s * direction)) is not None
@@ -140,7 +141,7 @@ def _end(kernel: Kernel, point: PathPoint, direction: np.ndarray) -> Computation
 
 
 def _shifted(kernel: Kernel, point: PathPoint, step: np.ndarray) -> Computation[PathPoint | None]:
-    """The orbit a scaled ``step`` away, if it has the same events and is there."""
+    """The orbit a scaled ``step`` away, if one is close to that place and has the same events."""
     fixed = _parameter_alone(point)
     z = moved(kernel, point.z, step)
     found = yield from corrected(kernel, z, point.phase, fixed, point.u, 0.0)

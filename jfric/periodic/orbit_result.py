@@ -1,4 +1,4 @@
-"""The result from where Newton's method ended."""
+"""Periodic orbit from the end of Newton's method."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jfric.system.problem import Problem
 
 
 def orbit_of(shooting: Shooting, problem: Problem, found: Found) -> PeriodicOrbit:
-    """The periodic orbit that Newton's method found, with its multipliers and events."""
+    """The periodic orbit found by Newton's method, with its multipliers and events."""
     motion, z = found.motion, found.z
     monodromy = motion.gain[0]
     for i in range(1, shooting.segments):

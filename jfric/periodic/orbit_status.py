@@ -16,7 +16,7 @@ class OrbitStatus(IntEnum):
     CONVERGED = 0
     #: Newton's method did not bring the residual down to rounding.
     NO_CONVERGENCE = 1
-    #: The transient that was to give the first guess ended early, see ``run_status``.
+    #: The transient for the first guess ended early, see ``run_status``.
     TRANSIENT_FAILED = 2
     #: The motion over a period ended early, see ``run_status``.
     MOTION_FAILED = 3
@@ -24,7 +24,7 @@ class OrbitStatus(IntEnum):
     TOO_MANY_EVENTS = 4
     #: An autonomous motion without a recurring event: its period cannot be guessed.
     NO_RECURRENCE = 5
-    #: The period became zero or negative: the motion that was found stands still.
+    #: The period became zero or negative: the motion found stands still.
     STANDS_STILL = 6
     #: An event coincides with the start of the orbit: the motion is found, but its derivative by
     #: the state has two sides there.

@@ -24,12 +24,12 @@ class OrbitPoint:
     [s]. ``kind``: ``"end"`` of the interval; ``"fold"``, where the path turns around; ``"flip"``,
     where a motion of the doubled period branches off; ``"torus"``, where a pair of multipliers
     leaves the unit circle; ``"branch point"``, where another path crosses; ``"hopf"``, where the
-    motion has shrunk to an equilibrium, at which the path ends; ``"event change"``, where a period
-    has other events from there on; ``"dead end"``, where nothing was found to go on.
-    ``multipliers`` (2n,). Of an event change: the sequences of events ``before`` and ``after`` it,
-    and the derivatives ``slope_before``, ``slope_after`` of the state (2n,) by the parameter on
-    both sides, None where nothing goes on. ``row``: the row of the path at or before the point.
-    Example: see :func:`jfric.continue_orbit`.
+    motion has shrunk to an equilibrium, at which the path ends; ``"event change"``, from which on a
+    period has other events; ``"dead end"``, where no further orbit was found. ``multipliers``
+    (2n,). For an event change: the sequences of events ``before`` and ``after`` it, and the
+    derivatives ``slope_before``, ``slope_after`` of the state (2n,) by the parameter on both sides,
+    None if the path ends there. ``row``: the row of the path at or before the point. Example: see
+    :func:`jfric.continue_orbit`.
     """
 
     kind: OrbitKind
@@ -53,9 +53,9 @@ class OrbitPath:
     ``name``: full path of the parameter, between ``start`` and ``stop`` [SI]; ``parameter`` (r,);
     ``state`` (r, 2n): positions and velocities at the start of each orbit; ``period`` (r,) [s];
     ``multipliers`` (r, 2n); ``stable`` (r,); ``slope`` (r, 2n): derivatives of the state by the
-    parameter; ``events``: the sequence of events of each, in words; ``special``: special points.
-    ``orbits``: all of them as one batch; ``axes``: names of the degrees of freedom. ``remarks``:
-    what was left out, in words. Example: see :func:`jfric.continue_orbit`.
+    parameter; ``events``: the sequence of events of each orbit, in words; ``special``: special
+    points. ``orbits``: all of them as one batch; ``axes``: names of the degrees of freedom.
+    ``remarks``: parts that were left out, in words. Example: see :func:`jfric.continue_orbit`.
     """
 
     name: str
@@ -74,7 +74,7 @@ class OrbitPath:
     remarks: tuple[str, ...] = ()
 
     def points(self, kind: OrbitKind) -> tuple[OrbitPoint, ...]:
-        """The special points of one kind, in the order in which they were met."""
+        """The special points of one kind, in the order along the path."""
         return tuple(point for point in self.special if point.kind == kind)
 
     def special_table(self) -> list[dict[str, Any]]:

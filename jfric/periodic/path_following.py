@@ -1,5 +1,5 @@
-"""A path of orbits that is followed and kept, from its beginning or from where it was left: its
-rows, and the state from which the path goes on."""
+"""Following of a path of orbits, from its beginning or from where it was interrupted: its rows, and
+the state from which it goes on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from jfric.periodic.shooting import Phase, Shooting, Unknowns
 from jfric.periodic.special_points import slope
 from jfric.system.problem import Problem
 
-#: Orbits after which a path is kept on disk.
+#: Number of orbits after which a path is saved on disk.
 KEPT = 20
 
 
@@ -41,14 +41,14 @@ def followed(
 ) -> Computation[tuple[Rows, list[OrbitPoint], list[str]]]:
     """All rows of a path, its special points and remarks.
 
-    ``begin``: the equations, the first point and the first step, of a path that goes on those of
-    its last row; ``before``: what there was of it. ``keep`` is given what there is every ``KEPT``
-    rows, and where the path is interrupted; ``watch`` is told after each step how far it has come,
-    as a part of the interval, and the number of rows.
+    ``begin``: the equations, the first point and the first step; a continued path goes on from the
+    equations of its last row. ``before``: the earlier part of the path. ``keep`` is called with the
+    path every ``KEPT`` rows, and where the path is interrupted; ``watch`` is called after each step
+    with the covered part of the interval and the number of rows.
     """
     kernel, point, step = begin
     start, stop = limits
-    # The row that a path goes on from is there already.
+    # The row from which a path goes on exists already.
     again = 0 if before is None else 1
     offset = 0 if before is None else len(before.rows) - again
     furthest, following, last_kept = 0.0, step, 0
@@ -87,7 +87,7 @@ def followed(
 
 
 def state_of(kernel: Kernel, last: PathPoint, step: float) -> dict[str, np.ndarray]:
-    """The ``last`` point of a path, the equations as far as they are numbers, and the next step."""
+    """The ``last`` point of a path, the numbers of its equations, and the next step."""
     kept = {
         "last_tangent": last.tangent * last.sizes / kernel.sizes,
         "last_step": np.asarray(step),
@@ -104,15 +104,15 @@ def state_of(kernel: Kernel, last: PathPoint, step: float) -> dict[str, np.ndarr
 def resumed(
     shooting: Shooting, problem: Problem, kept: dict[str, np.ndarray]
 ) -> Computation[tuple[Kernel, PathPoint, float]]:
-    """The equations and the point with which a path goes on, and the next step; ``problem``: where
-    the path began."""
+    """The equations, the point and the next step with which a path goes on; ``problem``: the one at
+    the beginning of the path."""
     scales = Scales(*(jnp.asarray(kept[f"scales_{k}"], float) for k in Scales._fields))
     begins = jnp.asarray(kept["begins_last"], float)
     problem = eqx.tree_at(lambda p: p.time.start, problem, begins)
     kernel = kernel_of(shooting, problem, scales)
     z = Unknowns(*(jnp.asarray(kept[f"last_{k}"], float) for k in Unknowns._fields))
     phase = no_phase(z.states.shape[1])
-    if "phase_event" in kept:  # what earlier versions kept was periodic under loads
+    if "phase_event" in kept:  # earlier versions saved motions under loads only
         phase = Phase(*(jnp.asarray(kept[f"phase_{k}"]) for k in Phase._fields))
     tangent = kept["last_tangent"]
     origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
@@ -142,7 +142,7 @@ def rows_of(points: list[PathPoint], size: int) -> Rows:
 
 
 def rows_of_path(points: list[PathPoint]) -> Rows:
-    """Rows of points with slopes, and orbits with all their numbers."""
+    """Rows of points with slopes, and with the complete orbits."""
     orbits = stacked(points)
     numbers = {f"{NUMBERS}{i:04d}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(orbits))}
     columns = rows_of(points, orbits.state.shape[-1]).columns

@@ -1,5 +1,5 @@
 """One point of a path of orbits: Newton's method with the parameter among the unknowns, compiled
-once, and what the host is told of it."""
+once, and its results on the host."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.shooting import Phase, Shooting, Unknowns
 from jfric.system.problem import Problem
 
-#: Rounds of Newton's method for a point: from a good guess few are needed.
+#: Most rounds of Newton's method for a point: few are needed from a good guess.
 ROUNDS = 12
 
 
@@ -34,9 +34,9 @@ class Kernel(NamedTuple):
 
 
 class PathPoint(NamedTuple):
-    """A point: the unknowns ``u``, scaled by ``sizes`` (u,); the unit ``tangent`` of the path,
-    scaled, in either direction; the sign of the determinant that changes at branch points; the
-    orbit; ``flow`` (x,): the scaled rate of its start where the period is unknown, else zero."""
+    """A point: the unknowns ``u``, scaled by ``sizes`` (u,); the scaled unit ``tangent`` of the
+    path, in either direction; the ``determinant``, whose sign changes at branch points; the orbit;
+    ``flow`` (x,): the scaled rate of its start where the period is unknown, else zero."""
 
     u: np.ndarray
     tangent: np.ndarray
@@ -58,8 +58,8 @@ class PathPoint(NamedTuple):
         return np.asarray(self.orbit.multipliers)
 
     def along(self, direction: np.ndarray) -> PathPoint:
-        """This point with its tangent to the side of ``direction``; the determinant changes its
-        sign with the tangent."""
+        """A copy of the point with its tangent to the side of ``direction``; the sign of the
+        determinant changes with the tangent."""
         side = 1.0 if self.tangent @ direction >= 0 else -1.0
         return self._replace(tangent=side * self.tangent, determinant=side * self.determinant)
 
@@ -106,8 +106,8 @@ def corrected(
 
 
 def _across(direction: np.ndarray, flows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The unit ``direction`` of a path by another phase: at right angles to the motion at the
-    start, in its extents. ``flows`` (N, x): scaled rates of the starts of all segments;
+    """The unit ``direction`` of a path after a shift of phase: at right angles to the motion at the
+    start, measured in its extents. ``flows`` (N, x): scaled rates of the starts of all segments;
     ``weights`` (x,): scales in extents of the motion."""
     flow = flows[0] * weights**2
     size = flow @ flows[0]
@@ -119,23 +119,23 @@ def _across(direction: np.ndarray, flows: np.ndarray, weights: np.ndarray) -> np
 
 
 def _extents(kernel: Kernel, found: Found) -> np.ndarray:
-    """Extents (x,) of the motion about its middle, which may lie far from zero: of positions those
+    """Extents (x,) of the motion about its middle, which may lie far from zero; for positions those
     of an oscillation with the same velocities."""
     velocities = kernel.scales.state[len(kernel.scales.state) // 2 :]
     return np.append(velocities * float(found.z.period) / (2.0 * np.pi), velocities)
 
 
 def _direction(scaled: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
-    """Unit tangent of the path, the determinant with it as a further equation, and what is open
-    beside it. Where sticking leaves more than the parameter open the path turns as little as it
-    can, and nothing is known of branches."""
+    """Unit tangent of the path, the determinant with the tangent as a further equation, and the
+    other open directions. If sticking leaves more than one direction open, the path turns as little
+    as possible, and the determinant is unknown."""
     _, values, vt = np.linalg.svd(scaled)
     free = np.append(values <= UNDECIDED * values[0], True)
     direction = vt[free].T @ (vt[free] @ before)
     size = np.linalg.norm(direction)
     direction = direction / size if size > 0.0 else vt[-1]
     if np.sum(free) > 1:
-        # Of all that is open, what leaves the parameter alone.
+        # The open directions in which the parameter does not change.
         beside = np.linalg.svd(vt[free][:, -1:].T)[2][1:]
         return direction, float("nan"), beside @ vt[free]
     determinant = float(np.linalg.det(np.concatenate([scaled, direction[None]])))
@@ -145,7 +145,7 @@ def _direction(scaled: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, floa
 def solved(
     solver, end, shooting, problem, z, phase, scales, along, most
 ) -> tuple[Found, Any, Any, Any]:
-    """The program of a point."""
+    """The program that computes a point."""
     del solver, end
     found = solve(shooting, problem, z, phase, scales, along, most=most)
     there = shooting.problem_at(problem, found.z.parameter)
@@ -154,7 +154,7 @@ def solved(
 
 
 def guessed(solver, end, shooting, problem, period, state, periods) -> Guess:
-    """The program of a guess: what lies ``periods`` behind ``state``."""
+    """The program that computes a guess: the motion ``periods`` after ``state``."""
     del solver, end
     return forced_guess(shooting, problem, period, state, periods)
 
@@ -162,13 +162,13 @@ def guessed(solver, end, shooting, problem, period, state, periods) -> Guess:
 def ahead(
     shooting: Shooting, problem: Problem, period, state, periods: float
 ) -> Computation[Guess]:
-    """The states at all segments, their sizes and the phase, ``periods`` behind ``state``."""
+    """The states at all segments, their sizes and the phase, ``periods`` after ``state``."""
     numbers = (jnp.asarray(x, float) for x in (period, state, periods))
     return (yield Call(guessed, shooting, (problem, *numbers)))
 
 
 def kernel_of(shooting: Shooting, problem: Problem, scales: Scales) -> Kernel:
-    """The kernel of a problem."""
+    """The kernel of a problem with the sizes of its unknowns."""
     states = jnp.tile(scales.state, (shooting.segments, 1))
     sizes = np.asarray(shooting.pack(Unknowns(states, scales.period, scales.parameter)))
     return Kernel(shooting, problem, jax.tree.map(np.asarray, scales), sizes)
@@ -184,7 +184,7 @@ def moved(kernel: Kernel, z: Unknowns, step: np.ndarray) -> Unknowns:
 
 
 def _phase_there(kernel: Kernel, found: Found, phase: Phase) -> Phase:
-    """Where the period is unknown: the next start lies at right angles to the motion here."""
+    """The phase for the next point if the period is unknown: at right angles to the motion here."""
     if kernel.shooting.phase != "along":
         return phase
     motion = np.asarray(found.motion.by_period)[-1]
@@ -195,8 +195,8 @@ def _phase_there(kernel: Kernel, found: Found, phase: Phase) -> Phase:
 
 
 def event_words(orbit: PeriodicOrbit) -> tuple[str, ...]:
-    """The events of a period in words, beginning with the one that comes first by alphabet: where
-    in the cycle a period begins makes no difference."""
+    """The events of a period in words, beginning with the rotation that is first by alphabet, so
+    that the start of the period in the cycle makes no difference."""
     rows = orbit.event_table()
     words = [
         f"{row['contact']}: {row['from']} > {row['to']}{' (impact)' if row['impact'] else ''}"

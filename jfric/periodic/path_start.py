@@ -1,4 +1,4 @@
-"""Where a path of orbits begins: its equations, and its first point."""
+"""Start of a path of orbits: its equations, and its first point."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from jfric.periodic.state_vector import at_start, axes_of, checked_start
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 
-#: Rounds of Newton's method from a guess.
+#: Most rounds of Newton's method from a guess.
 ROUNDS = 40
-#: A place of the interval where frequencies agree by chance only.
+#: Place in the interval at which frequencies are commensurate only if they are everywhere.
 GENERIC = 0.381966
 #: Least size of a position or velocity along a path, as a part of the largest.
 LEAST = 0.1
@@ -40,8 +40,8 @@ def first_point(
     """The equations with the parameter ``name`` among the unknowns, and the orbit at the first of
     the ``limits``; ``options``: of :func:`jfric.periodic_orbit`.
 
-    Raises :class:`jfric.SimulationError` where there is no orbit, :class:`jfric.ProblemError` in
-    single precision, in which orbits are not told from their neighbours.
+    Raises :class:`jfric.SimulationError` if there is no orbit, :class:`jfric.ProblemError` in
+    single precision, in which neighbouring orbits cannot be told apart.
     """
     require_double("paths of orbits")
     begin = jnp.asarray(limits[0], float)
@@ -59,7 +59,7 @@ def first_point(
 def equations_of_path(
     problem: Problem, there: Problem, name: str, segments: int, options: dict[str, Any], state: Any
 ) -> tuple[Shooting, Any, Any]:
-    """The equations, the period that is given or guessed, and the length of the transient."""
+    """The equations, the given or guessed period, and the length of the transient."""
     solver = solver_of_orbits(there, options.get("solver"))
     shooting, given, transient = equations_of(
         problem,
@@ -75,7 +75,7 @@ def equations_of_path(
 
 
 def _require_period(shooting: Shooting, problem: Problem, name: str, limits) -> None:
-    """Loads have the period of the path's equations wherever the parameter lies."""
+    """Refuse loads without the period of the path's equations anywhere in the interval."""
     if shooting.autonomous:
         return
     for part in (0.0, GENERIC, 1.0):
@@ -95,8 +95,8 @@ def _require_period(shooting: Shooting, problem: Problem, name: str, limits) -> 
 def _from_transient(
     problem, there, name, limits, segments, options
 ) -> Computation[tuple[Kernel, PathPoint] | None]:
-    """From where the problem's start, or a state, leads under periodic loads; None where nothing
-    depends on time, or no orbit is found."""
+    """Start from the motion that the problem's start, or a state, leads to under periodic loads;
+    None if nothing depends on time, or no orbit is found."""
     state = options.get("start")
     known = {"period", "start", "transient", "section", "cycles", "solver", "max_iterations"}
     if set(options) - known or np.ndim(state) > 1:
@@ -122,7 +122,7 @@ def _from_transient(
 def _from_orbit(
     problem, name, orbit: PeriodicOrbit, limits, segments, options
 ) -> Computation[tuple[Kernel, PathPoint]]:
-    """From an orbit that is known."""
+    """Start from a known orbit."""
     span = limits[1] - limits[0]
     begin = yield from equations_at(problem, name, orbit, limits[0], span, segments, options)
     kernel, z, phase = begin
@@ -146,10 +146,10 @@ def equations_at(
     segments: int,
     options: dict[str, Any],
 ) -> Computation[tuple[Kernel, Unknowns, Phase]]:
-    """The equations with the parameter ``name`` among the unknowns, its size ``span``, and what
-    solves them: ``orbit``, at ``value`` of the parameter."""
+    """The equations with the parameter ``name`` among the unknowns, of size ``span``, and their
+    solution ``orbit`` at the ``value`` of the parameter."""
     options = options | {"solver": options.get("solver") or orbit.solver, "section": None}
-    # What is no setting of the path: an autonomous orbit has its own period.
+    # Not a setting of the path: an autonomous orbit has its own period.
     options["period"] = options.get("period") if orbit.forced else orbit.period
     there = set_parameters(problem, {name: jnp.asarray(value, float)})
     shooting, given, _ = equations_of_path(problem, there, name, segments, options, orbit.state)
@@ -163,7 +163,7 @@ def equations_at(
 
 
 def _scales_of_path(scales: Scales, span: float) -> Scales:
-    """Sizes along a path: what sticks where it begins may move later on, as others do."""
+    """Sizes along a path: a contact that sticks where it begins may move later, like others."""
     sizes = np.asarray(scales.state)
     parts = [np.maximum(x, LEAST * np.max(x)) for x in np.split(sizes, 2)]
     parameter = jnp.asarray(abs(span), float)

@@ -1,4 +1,4 @@
-"""Store of paths of orbits on disk while they are followed, so that no orbit is computed twice."""
+"""Store of paths of orbits on disk while they are computed, so that no orbit is computed twice."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from jfric.system.expression import Expression
 from jfric.system.naming import parameters
 from jfric.system.problem import Problem
 
-#: Columns of all rows, beside their events; further ones of paths, whose orbits are kept with all
-#: their numbers.
+#: Columns of all rows, in addition to their events; and further columns of paths whose orbits are
+#: stored completely.
 COLUMNS = ("parameter", "period", "begins", "state", "multipliers", "flags")
 SLOPE, NUMBERS = "slope", "orbit_"
 
@@ -36,7 +36,7 @@ class Rows:
         return len(self.columns["parameter"])
 
     def followed_by(self, other: Rows) -> Rows:
-        """These rows and then others."""
+        """The rows of this path followed by the ``other`` rows."""
         pairs = ((self.columns, other.columns), (self.more, other.more))
         columns, more = (
             {k: np.concatenate([x, after[k]]) for k, x in before.items() if k != "events"}
@@ -46,8 +46,8 @@ class Rows:
 
 
 class Part(NamedTuple):
-    """Path that is kept: its rows and special points, and the ``state`` from which the path goes
-    on; of a whole one its ``outcome``, a status and words."""
+    """Stored path: its rows and special points, and the ``state`` from which the path goes on; for
+    a finished path its ``outcome``, a status and words."""
 
     rows: Rows
     special: list[OrbitPoint]
@@ -56,10 +56,11 @@ class Part(NamedTuple):
 
 
 class Store:
-    """A folder with one file for each finished path, and one for what there is of others.
+    """A folder with one file for each finished path, and one for the stored part of each other
+    path.
 
-    ``request``: what is asked for; a folder that holds something else is refused. ``what``: it is
-    called, in messages and by the file that says what was asked for.
+    ``request``: the requested path; a folder that holds something else is refused. ``what``: name
+    of the path in messages and of the file with the request.
     """
 
     def __init__(self, folder: Path, request: dict[str, Any], title: str, what: str):
@@ -94,27 +95,27 @@ class Store:
         return self.folder / f"curve-{number + 1:04d}.{kind}.npz"
 
     def finished(self, number: int) -> Part | None:
-        """A path that is there."""
+        """A finished path, or None."""
         path = self._path(number, "whole")
         return _read(path) if path.exists() else None
 
     def begun(self, number: int) -> Part | None:
-        """Part of a path; None where none is kept."""
+        """The stored part of a path; None if there is none."""
         path = self._path(number, "part")
         return _read(path) if path.exists() else None
 
     def keep(self, number: int, whole: Part) -> None:
-        """Keep a finished path."""
+        """Store a finished path."""
         _write(self._path(number, "whole"), whole)
         self._path(number, "part").unlink(missing_ok=True)
 
     def keep_part(self, number: int, begun: Part) -> None:
-        """Keep a part of a path."""
+        """Store a part of a path."""
         _write(self._path(number, "part"), begun)
 
 
 def _write(path: Path, part: Part) -> None:
-    """Keep a part in one file, whole or not at all."""
+    """Write a part to one file, completely or not at all."""
     rows = part.rows.columns
     known = [*dict.fromkeys(rows["events"])]
     text = {
@@ -132,7 +133,7 @@ def _write(path: Path, part: Part) -> None:
 
 
 def _read(path: Path) -> Part:
-    """Part of a path that :func:`_write` kept."""
+    """The part of a path that :func:`_write` stored."""
     try:
         with np.load(path, allow_pickle=False) as file:
             found = {k: file[k] for k in file.files}
@@ -169,7 +170,7 @@ def _point(entry: dict[str, Any]) -> OrbitPoint:
 
 
 def fingerprint(problem: Problem) -> str:
-    """Tells problems apart by all their numbers and expressions, and names."""
+    """Fingerprint of a problem from all its numbers, expressions and names."""
     digest = hashlib.sha256()
     for path, value in sorted(parameters(problem).items()):
         text = value.text if isinstance(value, Expression) else np.asarray(value).tolist()
@@ -180,7 +181,7 @@ def fingerprint(problem: Problem) -> str:
 def request_of(
     problem: Problem, name: str, limits, settings: list[Any], given: dict[str, Any]
 ) -> dict[str, Any]:
-    """Request for a path, as text and numbers; ``given``: where the path begins, and options."""
+    """Request for a path, as text and numbers; ``given``: start of the path, and options."""
     return {
         "problem": fingerprint(problem),
         "path": name,
@@ -191,7 +192,7 @@ def request_of(
 
 
 def _text(value: Any) -> str:
-    """All numbers of a value, which its own text may leave out."""
+    """Text with all numbers of a value, which its own text may leave out."""
     if isinstance(value, PeriodicOrbit):
         return f"{np.asarray(value.state).tolist()} {float(value.period)!r}"
     if isinstance(value, OrbitPoint):

@@ -36,12 +36,12 @@ from jfric.system.naming import function_paths, get_parameter, set_parameters
 from jfric.system.problem import Problem
 from jfric.system.validation import validate
 
-#: Curves of a family.
+#: Most curves of a family.
 CURVES = 10_000
-#: Curves that are followed side by side.
+#: Number of curves that are followed side by side.
 TOGETHER = 16
 
-#: Told of each row: the number of the curve, the part of the interval that it has come to, rows.
+#: Called for each row with the number of the curve, the covered part of the interval, and its rows.
 Watch = Callable[[int, float, int], None]
 
 
@@ -81,22 +81,22 @@ def frequency_response(
 
     ``load``: a load, support or belt that is :class:`jfric.Harmonic` in time, by its name, or the
     path of its frequency; ``start``, ``stop``: frequencies [rad/s], in the order in which they are
-    gone through. The curve is that of :func:`jfric.continue_orbit`, which takes the further
-    ``options``: exact orbits, stable and unstable ones, round folds, with folds, flips and changes
-    of events located. ``over``: further parameters by path and their values, one curve for each
-    combination. The curves are followed side by side: whatever they need next is computed as one
-    batch, on all devices.
+    covered. The curve is that of :func:`jfric.continue_orbit`, which takes the further ``options``:
+    exact orbits, stable and unstable ones, round folds, with folds, flips and changes of events
+    located. ``over``: further parameters by path and their values, one curve for each combination.
+    The curves are followed side by side: their next steps are computed as one batch, on all
+    devices.
 
     ``state`` (2n,): a guess of the orbit at ``start``; without it the problem's own start and a
-    transient lead to one. ``max_step``, ``max_steps``, ``segments``: as
-    for :func:`jfric.continue_orbit`. ``store``: a folder that keeps what is finished, so that the
-    same call goes on where one that was stopped ended; ``title``: written there. ``watch`` is told
-    of each row: curve, part of the interval gone through, rows.
+    transient lead to one. ``max_step``, ``max_steps``, ``segments``: as for
+    :func:`jfric.continue_orbit`. ``store``: a folder that keeps the computed rows, so that the same
+    call continues after an interruption; ``title``: written there. ``watch`` is called for each row
+    with the number of the curve, the covered part of the interval, and the number of rows.
 
-    Returns a :class:`jfric.FrequencyResponse`; a curve that has no orbit to begin with is empty and
-    says so in its ``status``. Raises :class:`jfric.ProblemError` for a load without a frequency, or
-    whose frequency others do not follow, and for what :func:`jfric.continue_orbit` refuses. Source:
-    A. H. Nayfeh, D. T. Mook, Nonlinear Oscillations (1979). A linear oscillator::
+    Returns a :class:`jfric.FrequencyResponse`; a curve without a first orbit is empty, as its
+    ``status`` says. Raises :class:`jfric.ProblemError` for a load without a frequency, or whose
+    frequency others do not follow, and where :func:`jfric.continue_orbit` does. Source: A. H.
+    Nayfeh, D. T. Mook, Nonlinear Oscillations (1979). A linear oscillator::
 
         >>> linear = jfric.Problem(
         ...     ["x"],
@@ -170,7 +170,7 @@ def frequency_response(
 
 
 def drive_of(problem: Problem, load: str) -> Drive:
-    """The function of time that ``load`` names, and the path of its frequency."""
+    """The load whose function of time ``load`` names, and the path of its frequency."""
     places = {
         label: place
         for label, place in function_paths(problem).items()
@@ -200,7 +200,7 @@ def drive_of(problem: Problem, load: str) -> Drive:
 
 
 def _family(problem: Problem, over, path: str) -> tuple[dict[str, np.ndarray], list[dict]]:
-    """Values by full path, and those of each curve."""
+    """Values of the further parameters by full path, and those of each curve."""
     varied: dict[str, np.ndarray] = {}
     for given, values in (over or {}).items():
         name = checked_path(problem, given)
@@ -246,7 +246,7 @@ def _curve(values: dict[str, float], whole: Part) -> ResponseCurve:
 
 
 def _follow(asked: _Request, number: int) -> Computation[ResponseCurve]:
-    """One curve, from its beginning or from where it was left."""
+    """One curve, from its beginning or from where it was interrupted."""
     size = 2 * len(axes_of(asked.problem))
     values, store = asked.curves[number], asked.store
     exact = {path: jnp.asarray(x, float) for path, x in values.items()}
@@ -286,7 +286,7 @@ def _follow(asked: _Request, number: int) -> Computation[ResponseCurve]:
 def _begin(
     asked: _Request, problem: Problem, before: Part | None
 ) -> Computation[tuple[Kernel, PathPoint, float]]:
-    """The equations, the point that a path begins with or goes on from, and the next step."""
+    """The equations, the point at which a path begins or goes on, and the next step."""
     path, options = asked.drive.path, dict(asked.options)
     if before is None:
         first = yield from first_point(problem, path, asked.limits, asked.segments, options)

@@ -20,10 +20,10 @@ class ResponseCurve:
     ``values``: the further parameters of this curve by path. ``parameter`` (r,): frequency of the
     load [rad/s]; ``period`` (r,) [s]; ``begins`` (r,) [s] and ``state`` (r, 2n): start of each
     orbit; ``multipliers`` (r, 2n); ``flags`` (r,): :class:`jfric.Flag` bits; ``events``: the
-    sequence of events of each in words. ``special``: folds, flips, crossings of the unit circle by
-    a pair, branch points and changes of events. ``status``: :class:`jfric.OrbitStatus` of the whole
-    curve: a curve without an orbit to begin with has no rows. ``outcome``: how it ended, in words.
-    Example: see :func:`jfric.frequency_response`.
+    sequence of events of each orbit in words. ``special``: folds, flips, crossings of the unit
+    circle by a pair, branch points and changes of events. ``status``: :class:`jfric.OrbitStatus` of
+    the whole curve, which has no rows without a first orbit. ``outcome``: the end of the curve, in
+    words. Example: see :func:`jfric.frequency_response`.
     """
 
     values: dict[str, float]
@@ -40,7 +40,7 @@ class ResponseCurve:
 
     @property
     def stable(self) -> np.ndarray:
-        """Where no small deviation grows (r,): see :attr:`jfric.PeriodicOrbit.stable`."""
+        """Whether no small deviation grows (r,): see :attr:`jfric.PeriodicOrbit.stable`."""
         return none_grows(np.max(np.abs(self.multipliers), axis=1, initial=0.0))
 
     @property

@@ -1,8 +1,8 @@
-"""The peak of a response curve: where a quantity is stationary, and its derivatives.
+"""The peak of a response curve: the place where a quantity is stationary, and its derivatives.
 
 On a curve ``F(x, w; p) = 0`` of orbits, with the quantity ``A(x, w; p)``, the peak is where
-``dA/ds = A_x x' + A_w w' = 0`` along the unit tangent ``(x', w')``, which a fold does not disturb.
-As ``A`` is stationary along the curve, its change with a parameter is ``A_u du + A_p dp`` for any
+``dA/ds = A_x x' + A_w w' = 0`` along the unit tangent ``(x', w')``, which is regular at a fold. As
+``A`` is stationary along the curve, its change with a parameter is ``A_u du + A_p dp`` for any
 ``du`` with ``F_u du = -F_p dp``: the envelope theorem.
 """
 
@@ -29,12 +29,13 @@ from jfric.system.problem import Problem
 
 #: Rounds of Newton's method on a plane across the curve.
 ROUNDS = 12
-#: First distance along the curve at which a peak is bracketed, the largest, in sizes of the motion
-#: and of the frequency; and the accuracy of its place.
+#: First distance along the curve at which a peak is bracketed, and the largest one, in sizes of the
+#: motion and of the frequency; and the accuracy of the peak's place.
 NEAR, FAR, PLACED = 1e-3, 1.0, 1e-13
-#: Distance along the curve at which an orbit that is not found is given up.
+#: Distance along the curve below which an orbit that is not found is given up.
 SHORTEST = 1e-8
-#: A slope along the curve above this part of those beside it, where its sign changes, is a corner.
+#: Relative size of the slope at a change of its sign, compared with its neighbours, above which the
+#: curve has a corner.
 CORNER = 1e-4
 
 
@@ -46,9 +47,9 @@ class ResponsePeak:
     ``frequency`` [rad/s] and ``value`` of the ``quantity``; ``derivatives``: of the value by
     parameters, by path;
     ``begins`` [s] and ``state`` (2n,): start of the orbit; ``stable``. ``kind``: ``"smooth"`` where
-    the quantity is stationary on the curve; ``"corner"`` where events change right at the largest
-    value, and ``"end"`` where the curve ends there, both without derivatives; ``"none"`` of a curve
-    without points. Example: see :func:`jfric.frequency_response`.
+    the quantity is stationary on the curve; ``"corner"`` where events change exactly at the largest
+    value, and ``"end"`` where the curve ends there, both without derivatives; ``"none"`` for a
+    curve without points. Example: see :func:`jfric.frequency_response`.
     """
 
     quantity: str
@@ -63,8 +64,8 @@ class ResponsePeak:
 
 class Spot(NamedTuple):
     """An orbit near a peak: ``x`` = state and frequency (2n + 1,), the value, its slope along the
-    unit ``tangent`` (2n + 1,), scaled; slopes of the end of the cycle and the value by ``x`` and
-    the parameters."""
+    scaled unit ``tangent`` (2n + 1,), and the derivatives of the end of the cycle and the value by
+    ``x`` and the parameters."""
 
     x: np.ndarray
     value: float
@@ -75,7 +76,7 @@ class Spot(NamedTuple):
 
 class Curve:
     """Orbits near a row of a curve, and derivatives there. ``fixed``: parameters of the curve;
-    ``paths``: those by which derivatives are wanted."""
+    ``paths``: parameters by which derivatives are requested."""
 
     def __init__(
         self,
@@ -100,7 +101,7 @@ class Curve:
         return changed
 
     def at(self, x: np.ndarray, tangent: np.ndarray | None) -> Spot | None:
-        """The orbit near ``x`` on the plane across the curve through it; None where there is
+        """The orbit near ``x`` on the plane across the curve through ``x``; None if there is
         none."""
         size, n, last = len(x), len(x) - 1, False
         for _ in range(ROUNDS):
@@ -119,10 +120,11 @@ class Curve:
             tangent = along if tangent is None else tangent
             across = np.vstack([rows, tangent]), np.append(-off, 0.0)
             step = np.linalg.lstsq(*across, rcond=UNDECIDED)[0]
-            # The error that is left is the square of this step.
+            # The remaining error is the square of this step.
             last = bool(np.max(np.abs(step)) <= LAST_STEP)
             x = x + step * self.scale
-            # What agrees with the end of the cycle but for rounding is that end: it may stick.
+            # A state within rounding of the end of the cycle is set to that end: a contact may
+            # stick.
             near = np.abs(x[:n] - found[:n]) <= EQUAL * self.scale[:n]
             x = np.append(np.where(near, found[:n], x[:n]), x[n])
         return None
@@ -139,8 +141,8 @@ class Curve:
         return dict(zip(self.paths, total.tolist(), strict=True))
 
     def stationary(self, first: Spot) -> Spot | None:
-        """The place near ``first`` where the value is stationary; None where there is none near.
-        A corner is a place with a slope."""
+        """The place near ``first`` where the value is stationary; None if there is none near. At a
+        corner the slope is not zero."""
         if first.slope == 0.0:
             return first
         side = np.sign(first.slope)
@@ -148,7 +150,7 @@ class Curve:
 
         def slope(s: float) -> float:
             if s not in known:
-                # From the nearest orbit that is known, in small parts.
+                # Continue from the nearest known orbit, in small parts.
                 near = min(known, key=lambda other: abs(other - s))
                 x = first.x + s * first.tangent * self.scale
                 guess = known[near].x + (s - near) * known[near].tangent * self.scale
@@ -182,17 +184,17 @@ class Curve:
 
 
 class _LostError(Exception):
-    """No orbit where one was looked for."""
+    """Error for an orbit that was not found."""
 
 
 def _direction(rows: np.ndarray, before: np.ndarray | None) -> np.ndarray:
-    """Unit tangent of the curve; where sticking leaves more open it turns as little as it can."""
+    """Unit tangent of the curve; if sticking leaves more open, it turns as little as possible."""
     _, values, vt = np.linalg.svd(rows)
     free = np.append(values <= UNDECIDED * values[0], True)
     if before is None or np.sum(free) == 1:
         found = vt[-1]
         if np.sum(free) > 1:
-            # What the frequency moves.
+            # The open direction in which the frequency changes.
             found = vt[free].T @ vt[free][:, -1]
     else:
         found = vt[free].T @ (vt[free] @ before)
@@ -236,7 +238,7 @@ def largest_peak(
 
 
 def _candidates(values: np.ndarray) -> np.ndarray:
-    """Rows whose value may belong to the largest peak: what lies between rows is little."""
+    """Rows whose value may belong to the largest peak: values change little between rows."""
     known = np.where(np.isfinite(values), values, -np.inf)
     left, right = np.append(-np.inf, known[:-1]), np.append(known[1:], -np.inf)
     peaks = np.flatnonzero((known >= left) & (known > right))

@@ -1,4 +1,4 @@
-"""Result of :func:`jfric.frequency_response`: curves, their quantities and peaks, tables."""
+"""Result of :func:`jfric.frequency_response`: curves, their quantities and peaks, and tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from jfric.system.problem import Problem
 if TYPE_CHECKING:
     import xarray
 
-#: Status of points that a curve shorter than the longest one does not have.
+#: Status of the points that a shorter curve lacks compared with the longest one.
 MISSING = -1
 
 
@@ -39,9 +39,9 @@ class FrequencyResponse:
     """Steady states over the frequency of a load: one curve, or a family.
 
     ``problem``; ``drive``: the load and the path of its frequency; ``shooting``: the equations of
-    the orbits; ``_known``: what has been measured already.
+    the orbits; ``_known``: quantities measured so far.
     ``over``: further parameters by path with their values, one axis of the family each; ``curves``:
-    all of them, the last parameter changing fastest. ``limits``: first and last frequency [rad/s].
+    all curves, the last parameter changing fastest. ``limits``: first and last frequency [rad/s].
     Arrays have the axes of the family in front and that of the points ``p`` of the longest curve
     behind them; points that a curve does not have are NaN (one curve has ``(p,)``). Quantities are
     named as everywhere (``"x"``, ``"v.x"``, ``"force.spring"``), and reduced to a number of the
@@ -82,8 +82,8 @@ class FrequencyResponse:
 
     @property
     def status(self) -> np.ndarray:
-        """:class:`jfric.OrbitStatus` of each point (..., p), -1 where a curve has none; a curve
-        that has no orbit to begin with has its own in the first place."""
+        """:class:`jfric.OrbitStatus` of each point (..., p), -1 for points that a curve does not
+        have; a curve without a first orbit has its status in the first place."""
         rows = [np.zeros(len(c), int) if len(c) else np.array([c.status]) for c in self.curves]
         return self._padded(rows, MISSING)
 
@@ -126,14 +126,14 @@ class FrequencyResponse:
         return np.stack([known[curve, q] for q in quantities], axis=1)
 
     def amplitude(self, signal: str, harmonic: int | None = None) -> np.ndarray:
-        """Half of the way between the largest and the smallest value of a signal in a cycle
-        (..., p); of one ``harmonic`` its size."""
+        """Half of the distance between the largest and the smallest value of a signal in a cycle
+        (..., p); for one ``harmonic`` its size."""
         text = f"amplitude.{signal}" if harmonic is None else f"harmonic.{signal}({harmonic})"
         return self.observe([text])[text]
 
     def phase(self, signal: str, harmonic: int | None = None) -> np.ndarray:
-        """Angle (..., p) [rad] of a signal's harmonic, that of the load unless given, relative to
-        the load; negative where it lags."""
+        """Angle (..., p) [rad] of a signal's harmonic, by default that of the load, relative to the
+        load; negative where the signal lags."""
         text = f"phase.{signal}" if harmonic is None else f"phase.{signal}({harmonic})"
         return self.observe([text])[text]
 
@@ -142,12 +142,12 @@ class FrequencyResponse:
         return self.observe([f"rms.{signal}"])[f"rms.{signal}"]
 
     def energy_loss(self) -> np.ndarray:
-        """Energy lost in a cycle (..., p) [J]: what loads and belts put in."""
+        """Energy lost in a cycle (..., p) [J]: the work of loads and belts."""
         return self.observe(["energy_loss"])["energy_loss"]
 
     def peak(self, quantity: str, by: str | Sequence[str] = (), curve: int = 0) -> ResponsePeak:
         """The largest value of a ``quantity`` on a curve, see :class:`jfric.ResponsePeak`; ``by``:
-        parameters by which its derivatives are wanted."""
+        parameters by which derivatives are requested."""
         if not 0 <= curve < len(self.curves):
             raise ProblemError(f"curve: found {curve}, there are {len(self.curves)} from 0 on")
         (chosen,) = parse_cycle_quantities(self.problem, [quantity])
@@ -159,7 +159,8 @@ class FrequencyResponse:
 
     def backbone(self, quantity: str, by: str | Sequence[str] = ()) -> dict[str, np.ndarray]:
         """Peaks of all curves as columns: the further parameters, ``frequency`` [rad/s], the
-        quantity, whether it is ``exact``, and ``d(quantity)/d(parameter)`` for each of ``by``."""
+        quantity, whether the peak is ``exact``, and ``d(quantity)/d(parameter)`` for each of
+        ``by``."""
         peaks = [self.peak(quantity, by, i) for i in range(len(self.curves))]
         found = {path: np.asarray([c.values[path] for c in self.curves]) for path in self.over}
         found["frequency"] = np.asarray([p.frequency for p in peaks])
@@ -193,8 +194,8 @@ class FrequencyResponse:
         return {"frequency": "rad/s"} | {q.text: q.unit for q in chosen if q.unit}
 
     def to_xarray(self, quantities: str | Sequence[str]) -> xarray.Dataset:
-        """A data set over the further parameters and ``point``; points that a curve does not have
-        are NaN and have the status -1."""
+        """A data set over the further parameters and ``point``; missing points of a curve are NaN
+        with the status -1."""
         xarray = import_xarray()
         dims, units = (*self.over, "point"), self.units(quantities)
         arrays: dict[str, Any] = {"frequency": self.frequency} | self.observe(quantities)

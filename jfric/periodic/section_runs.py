@@ -1,4 +1,4 @@
-"""``jfric.poincare_section`` and ``jfric.bifurcation_diagram``: returns of one motion, of many."""
+"""``jfric.poincare_section`` and ``jfric.bifurcation_diagram``: returns of one or many motions."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from jfric.system.problem import Problem
 if TYPE_CHECKING:
     import xarray
 
-#: A run ends so many periods after its last return.
+#: Number of periods after its last return at which a run ends.
 SPARE = 0.25
 
 
 class PoincareSection(NamedTuple):
-    """Returns of one motion to a section, the last ones, in their order.
+    """Last returns of one motion to a section, in their order.
 
-    ``q``, ``v`` (r, n) [m, rad; m/s, rad/s], not a number where there were fewer; ``status`` and
-    ``flags`` of the run (:class:`jfric.Status`, :class:`jfric.Flag`).
+    ``q``, ``v`` (r, n) [m, rad; m/s, rad/s], NaN for missing returns; ``status`` and ``flags`` of
+    the run (:class:`jfric.Status`, :class:`jfric.Flag`).
     Example: see :func:`jfric.poincare_section`.
     """
 
@@ -56,13 +56,14 @@ def poincare_section(
 ) -> PoincareSection:
     """States of a motion of ``problem`` at its returns to a section.
 
-    ``section``: ``"period"`` of the loads, from the start on; ``"impact"``; ``"event.NAME"``, an
-    event of the user's own (a :class:`jfric.Event` with ``action="record"``); or an interval [s].
-    The first ``skip`` returns are left out, the next ``returns`` kept. At events the run ends at
-    the problem's end at the latest. ``solver``: with polynomials, :class:`jfric.EventDriven` by
-    default. Raises :class:`jfric.ProblemError` for an unknown section and loads without a period.
-    Source: J. Guckenheimer, P. Holmes, Nonlinear Oscillations, Dynamical Systems, and Bifurcations
-    of Vector Fields (1983), section 1.5. A linear oscillator settles on its response::
+    ``section``: ``"period"`` of the loads, from the start on; ``"impact"``; ``"event.NAME"``, a
+    user's event (a :class:`jfric.Event` with ``action="record"``); or an interval [s]. The first
+    ``skip`` returns are left out, the next ``returns`` kept. With sections at events the run ends
+    at the problem's end at the latest. ``solver``: one with polynomials, by default
+    :class:`jfric.EventDriven`. Raises :class:`jfric.ProblemError` for an unknown section and loads
+    without a period. Source: J. Guckenheimer, P. Holmes, Nonlinear Oscillations, Dynamical Systems,
+    and Bifurcations of Vector Fields (1983), section 1.5. A linear oscillator settles on its
+    response::
 
         >>> oscillator = jfric.Problem(
         ...     ["x"],
@@ -111,13 +112,14 @@ def bifurcation_diagram(
     """The last returns of motions of ``problem`` over a parameter, by brute force: a sweep.
 
     ``path``: the parameter, which takes the ``values`` (p,) [SI]; every motion begins at the
-    problem's start. ``observe``: quantities such as ``"u"`` or ``"v.u, u"``; of each the last
-    ``returns`` after ``skip`` returns to ``section`` are kept, see :func:`jfric.poincare_section`.
-    ``solver``: with polynomials, :class:`jfric.EventDriven` by default. ``execution``: ``store``,
-    ``devices``, ``workers`` and the other options of :func:`jfric.sweep`.
+    problem's start. ``observe``: quantities such as ``"u"`` or ``"v.u, u"``; the last ``returns``
+    of each after ``skip`` returns to ``section`` are kept, see :func:`jfric.poincare_section`.
+    ``solver``: one with polynomials, by default :class:`jfric.EventDriven`. ``execution``:
+    ``store``, ``devices``, ``workers`` and the other options of :func:`jfric.sweep`.
 
     Returns a table as :func:`jfric.sweep` does, with the axis ``return``. Raises
-    :class:`jfric.ProblemError` as both do. The response of a linear oscillator has one value::
+    :class:`jfric.ProblemError` as these functions do. The response of a linear oscillator has one
+    value::
 
         >>> oscillator = jfric.Problem(
         ...     ["x"],
@@ -159,8 +161,8 @@ def bifurcation_diagram(
 
 
 def with_polynomials(solver: AbstractSolver | None) -> AbstractSolver:
-    """The solver, by default the event-driven one; raises :class:`ProblemError` for one that has
-    no polynomials between events."""
+    """The solver, by default the event-driven one; raises :class:`ProblemError` for a solver
+    without polynomials between events."""
     solver = EventDriven() if solver is None else solver
     if not solver.has_polynomials:
         raise ProblemError(
@@ -172,7 +174,7 @@ def with_polynomials(solver: AbstractSolver | None) -> AbstractSolver:
 def lasting(
     problem: Problem, section: Section, count: int, path: str | None = None, values: Any = ()
 ) -> Problem:
-    """``problem`` with an end behind ``count`` returns, if they come at equal intervals."""
+    """``problem`` with an end after ``count`` returns, if they come at equal intervals."""
     if section.kind != "period":
         return problem
     if isinstance(problem.time.end, Expression):

@@ -1,4 +1,4 @@
-"""Poincare sections: where trajectories are looked at, once in each period or at events."""
+"""Poincare sections: observation of trajectories once in each period or at events."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from jfric.results.pieces import Function, Piece, Point
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 
-#: Sections that need no name.
+#: Sections that need no further name.
 KINDS = ("period", "impact")
 
 
 @printable
 @dataclass(frozen=True)
 class Section:
-    """Where a trajectory is looked at: at equal intervals from the start, or just after events.
+    """Observation of a trajectory at equal intervals from the start, or just after events.
 
-    ``kind``: ``"period"`` of the loads (or of ``seconds``, where given), ``"impact"``, or
-    ``"event"``, the event of the user's own with the index ``own``. ``carrier``: which frequency
-    gives the period, and by what it is divided.
+    ``kind``: ``"period"`` of the loads (or of ``seconds``, if given), ``"impact"``, or ``"event"``,
+    the user's event with the index ``own``. ``carrier``: number of the frequency that gives the
+    period, and its divisor.
     """
 
     kind: Literal["period", "impact", "event"]
@@ -37,7 +37,7 @@ class Section:
     seconds: float | None = None
 
     def period(self, mechanics: Mechanics) -> Float[Array, ""]:
-        """The interval [s]; not a number where there is none."""
+        """The interval [s]; NaN if the section has none."""
         dtype = mechanics.K.dtype
         if self.seconds is not None:
             return jnp.asarray(self.seconds, dtype)
@@ -48,7 +48,7 @@ class Section:
 
 
 class Visit(NamedTuple):
-    """Whether a piece meets a section, the trajectory there, and whether it met it but once."""
+    """Whether a piece meets a section, the trajectory there, and whether it meets it once."""
 
     hit: Bool[Array, ""]
     point: Point
@@ -57,11 +57,11 @@ class Visit(NamedTuple):
 
 
 def visit(section: Section, problem: Problem, count: Int[Array, ""], piece: Piece) -> Visit:
-    """The meeting of ``piece`` with ``section``, after ``count`` earlier ones."""
+    """The first meeting of ``piece`` with ``section``, after ``count`` earlier meetings."""
     if section.kind == "period":
         period = section.period(piece.mechanics)
         start = jnp.asarray(problem.time.start, piece.t.dtype)
-        # A piece that ends there holds the motion just before whatever happens there.
+        # A piece that ends at the section holds the motion just before any change there.
         slack = 4 * jnp.finfo(piece.t.dtype).eps * jnp.abs(piece.end)
         passed = jnp.floor((piece.end + slack - start) / period).astype(count.dtype)
         hit = (passed > count) & (piece.h > 0)
@@ -83,8 +83,8 @@ def visit(section: Section, problem: Problem, count: Int[Array, ""], piece: Piec
 def make_section(
     problem: Problem, name: str | float, path: str | None = None, values: Any = ()
 ) -> Section:
-    """The section that ``name`` means: ``"period"``, ``"impact"``, the name of an event of the
-    user's own, or an interval [s].
+    """The section that ``name`` means: ``"period"``, ``"impact"``, the name of a user's event, or
+    an interval [s].
 
     ``path``, ``values``: a parameter that varies. Raises :class:`ProblemError` for an unknown name,
     an interval that is not positive, and loads without a period.
@@ -113,10 +113,10 @@ def make_section(
 
 @dataclass(frozen=True)
 class Returns(Observable):
-    """The last values of a quantity at its returns to a section, and the end of the run there.
+    """Last values of a quantity at its returns to a section, and the end of the run there.
 
     ``function`` of a point at the last ``count`` of ``skip + count`` returns to ``section``; NaN
-    where there are fewer. The run ends after them.
+    for missing returns. The run ends after them.
     """
 
     function: Function
@@ -136,11 +136,11 @@ class Returns(Observable):
     def update(self, carry, piece):
         number, values = carry
         here = visit(self.section, piece.problem, number, piece)
-        # Returns beyond the last are not looked at.
+        # Returns beyond the last one do not count.
         hit = here.hit & (number < self.skip + self.count)
         value = jnp.asarray(self.function(here.point), values.dtype)
         moved = jnp.concatenate([values[1:], value[None]])
-        # What a piece passed more than once in is not known.
+        # Values in a piece that passes the section more than once are unknown.
         moved = jnp.where(here.once, moved, jnp.full_like(values, jnp.nan).at[-1].set(value))
         return jnp.where(hit, here.count, number), jnp.where(hit, moved, values)
 

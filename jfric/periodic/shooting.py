@@ -25,12 +25,12 @@ from jfric.system.assembly import assemble
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 
-#: An event this part of a segment beside its start or end coincides with it.
+#: Distance of an event from the start or end of a segment, in parts of it, that counts as none.
 BESIDE = 1e-10
 
 
 class Unknowns(NamedTuple):
-    """States at the starts of all segments, the period, and a parameter that may be unknown too."""
+    """States at the starts of all segments, the period, and a possibly unknown parameter."""
 
     states: Float[Array, "N x"]
     period: Float[Array, ""]
@@ -40,9 +40,9 @@ class Unknowns(NamedTuple):
 class Phase(NamedTuple):
     """Condition that fixes the phase of an autonomous motion.
 
-    ``event``: contact, mode before and mode after of an event, the first of which happens ``after``
-    [s] the start. ``at``, ``along`` (2n,): the start moves from the state ``at`` at right angles to
-    the direction ``along``, where nothing else fixes the phase.
+    ``event``: contact, mode before and mode after of an event that first happens ``after`` [s] from
+    the start. ``at``, ``along`` (2n,): if nothing else fixes the phase, the start moves from the
+    state ``at`` at right angles to the direction ``along``.
     """
 
     event: Int[Array, " 3"]
@@ -81,10 +81,10 @@ class Motion(NamedTuple):
 class Shooting(eqx.Module):
     """The equations of one kind of problem; all fields are structure.
 
-    ``segments``: their number N. ``forcing``: what the period follows from, None where it is given
-    or unknown; ``cycles``: periods of the loads in one of the orbit. ``phase``: what fixes the
-    phase where the period is unknown: ``"event"``, ``"section"`` or ``"along"``; empty where it is
-    known. ``section``: formula of the section. ``path``: the parameter that is unknown too.
+    ``segments``: their number N. ``forcing``: source of the period, None if the period is given or
+    unknown; ``cycles``: periods of the loads in one of the orbit. ``phase``: condition of the phase
+    for an unknown period: ``"event"``, ``"section"`` or ``"along"``; empty for a known one.
+    ``section``: formula of the section. ``path``: the unknown parameter, if any.
     """
 
     solver: EventDriven
@@ -101,7 +101,7 @@ class Shooting(eqx.Module):
         return bool(self.phase)
 
     def unknowns(self, problem: Problem) -> int:
-        """How many there are."""
+        """Number of unknowns."""
         states = 2 * len(axes_of(problem)) * self.segments
         return states + int(self.autonomous) + int(self.path is not None)
 
@@ -169,7 +169,7 @@ class Shooting(eqx.Module):
         )
 
     def _segment(self, problem: Problem, i, state, period, parameter, phase: Phase):
-        """Segment ``i``: its end, the equation of the phase, its events, how it went."""
+        """Segment ``i``: its end, the equation of the phase, its events, and its status."""
         problem = self.problem_at(problem, parameter)
         period = self.period_of(problem, period)
         first = jnp.asarray(problem.resolved().time.start, state.dtype)
@@ -263,7 +263,7 @@ class Shooting(eqx.Module):
 
 
 def _smallest_gap(problem: Problem, t, q) -> Float[Array, ""]:
-    """The smallest gap at a start: a guess may lie inside another body."""
+    """The smallest gap at a start, negative for a guess inside another body."""
     if not problem.section("contact"):
         return jnp.asarray(jnp.inf, q.dtype)
     mechanics = assemble(problem.resolved()).at(t, q, jnp.zeros_like(q))

@@ -32,13 +32,14 @@ from jfric.system.model import build
 from jfric.system.naming import find_path, set_parameters
 from jfric.system.problem import Problem
 
-#: Periods of a forced motion that a transient goes through by default.
+#: Default number of periods of the transient of a forced motion.
 TRANSIENT = 20
-#: From where Newton's method is stuck a forced motion goes on so many times, each time for longer.
+#: Number of times that a forced motion continues, each time for longer, if Newton's method is
+#: stuck.
 GOES_ON = 2
-#: Events of a period that the default solver has room for.
+#: Most events of a period with the default solver.
 EVENTS = 64
-#: Bounds of what may be asked for.
+#: Upper limits of the settings.
 SEGMENTS, PERIODS, ROUNDS = 256, 10**6, 10_000
 
 
@@ -57,31 +58,32 @@ def periodic_orbit(
 ) -> PeriodicOrbit:
     """A periodic motion of ``problem``, by Newton's method on the exact flow.
 
-    Sought is a state ``x = (q, v)`` with ``phi_T(x) = x``, where ``phi_T`` is the motion of the
-    event-driven solver over a period; its derivative is exact through stick, impacts and jumps, and
-    what sticking erases does not spoil it. Where a load is harmonic the period ``T`` is that of all
-    loads (``period`` [s] gives it where it is not known), ``cycles`` times. Where nothing depends
-    on time ``T`` is unknown as well.
+    The method finds a state ``x = (q, v)`` with ``phi_T(x) = x``, where ``phi_T`` is the motion of
+    the event-driven solver over a period; its derivative is exact through stick, impacts and jumps,
+    also in directions that sticking erases. If a load is harmonic, the period ``T`` is that of all
+    loads (or ``period`` [s], if theirs is not known), ``cycles`` times. If nothing depends on time,
+    ``T`` is unknown as well.
 
     ``start``: a guess of the state (2n,) at the problem's start time, several (k, 2n) for a batch,
-    or another :class:`PeriodicOrbit`; without it the guess is where the problem's own start leads
-    after ``transient`` periods (by default 20, and further ones where Newton's method is stuck; of
-    an autonomous system: seconds, by default the problem's time span). ``period`` is then a guess
-    [s], needed with ``start`` alone. ``section``: a quantity of the motion such as ``"x - 0.1 m"``
-    that is zero at the start of an autonomous orbit; without it one of its own events is kept at
-    its time after the start.
+    or another :class:`PeriodicOrbit`; by default the guess is the motion from the problem's own
+    start after ``transient`` periods (20 by default, and further ones if Newton's method is stuck).
+    For an autonomous system ``transient`` is in seconds, by default the problem's time span, and
+    ``period`` is a guess [s], needed only with ``start``. ``section``: a quantity of the motion
+    such as ``"x - 0.1 m"`` that is zero at the start of an autonomous orbit; without it one of the
+    orbit's events is kept at its time after the start.
 
-    ``segments``: of multiple shooting, for orbits so unstable that a period amplifies rounding too
-    far. ``values``: numbers (b,) by path, one orbit for each, in one compiled batch. ``solver``:
-    settings of the event-driven solver; ``max_events`` bounds the events of a segment.
-    ``max_iterations``: rounds of Newton's method, of large systems those with derivatives, which
-    are kept for several.
+    ``segments``: of multiple shooting, for orbits so unstable that a period amplifies rounding
+    errors too far. ``values``: numbers (b,) by path, one orbit for each, in one compiled batch.
+    ``solver``: settings of the event-driven solver; ``max_events`` bounds the events of a segment.
+    ``max_iterations``: rounds of Newton's method; for large systems only those with derivatives
+    count, which are kept for several rounds.
 
-    Works under ``jit``, ``vmap``, ``jvp`` and ``grad``; trouble is :attr:`PeriodicOrbit.status`.
-    Raises :class:`jfric.ProblemError` for loads without a common period or that end, and for a
-    period that they do not have. Sources: P. C. Mueller, Chaos, Solitons and Fractals 5 (1995), for
-    the derivative through events; A. H. Nayfeh, B. Balachandran, Applied Nonlinear Dynamics (1995),
-    for shooting. A ball on a table that shakes it once a second, both motions::
+    Works under ``jit``, ``vmap``, ``jvp`` and ``grad``; failures are in
+    :attr:`PeriodicOrbit.status`. Raises :class:`jfric.ProblemError` for loads that end or have no
+    common period, and for a period that is not theirs. Sources: P. C. Mueller, Chaos, Solitons and
+    Fractals 5 (1995), for the derivative through events; A. H. Nayfeh, B. Balachandran, Applied
+    Nonlinear Dynamics (1995), for shooting. A ball on a table that shakes it once a second, both
+    motions::
 
         >>> ball = jfric.Problem(
         ...     ["z"],
@@ -135,7 +137,7 @@ class _Orbit(eqx.Module):
         )
 
     def found(self, problem: Problem, given, start) -> tuple[Found, Any]:
-        """Where Newton's method ends, and its guess; without derivatives."""
+        """The end of Newton's method, and its guess; without derivatives."""
         problem, given, start = jax.lax.stop_gradient((problem, given, start))
         if start is None and not self.shooting.autonomous:
             found, guess = self._going_on(problem, given)
@@ -156,8 +158,8 @@ class _Orbit(eqx.Module):
         )
 
     def _going_on(self, problem: Problem, given) -> tuple[Found, Guess]:
-        """From where a transient has come to; as long as Newton's method is stuck there, from where
-        a further, longer one goes on to. It is one loop: the motion is compiled once."""
+        """Solution from the end of a transient; while Newton's method is stuck there, from the end
+        of a further, longer transient. It is one loop, so that the motion is compiled once."""
 
         def attempt(state, periods) -> tuple[Found, Guess]:
             guess = forced_guess(self.shooting, problem, given, state, periods)
@@ -250,7 +252,7 @@ def _differentiated(call: _Orbit, problem, given, start) -> PeriodicOrbit:
 
 
 def solver_of_orbits(problem: Problem, solver: EventDriven | None) -> EventDriven:
-    """The solver of periodic motions, the default one where none is given."""
+    """The solver of periodic motions, by default an event-driven one without settings."""
     solver = EventDriven(max_events=EVENTS) if solver is None else solver
     if not isinstance(solver, EventDriven):
         raise ProblemError(

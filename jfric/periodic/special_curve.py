@@ -24,14 +24,14 @@ from jfric.system.naming import parameters, set_parameters
 from jfric.system.problem import Problem
 from jfric.system.validation import validate
 
-#: Steps of the secant rule, and the change of place along the path below which it ends.
+#: Most steps of the secant rule, and change of place along the path below which it ends.
 ROUNDS, LOCATED = 25, 1e-12
 #: First distance along the path, in sizes of the motion and of the interval, and the farthest one
-#: at which the change is looked for.
+#: at which the change is searched.
 FIRST, FARTHEST = 1e-4, 0.2
 #: Halvings that narrow down a change of events.
 HALVINGS = 45
-#: Kinds of points whose curves are followed.
+#: Kinds of points whose curves can be followed.
 FOLLOWED: tuple[OrbitKind, ...] = ("fold", "flip", "torus", "event change")
 
 
@@ -69,21 +69,21 @@ def continue_special(
     segments: int = 1,
     **options: Any,
 ) -> SpecialCurve:
-    """Where in two parameters a fold, a flip, a torus or a change of events lies.
+    """Curve of a fold, a flip, a torus or a change of events over two parameters.
 
     ``point``: one of a path of ``problem`` over the parameter ``path``. ``second``: another
     parameter, which goes from its value in the problem to ``stop`` [SI] in ``points`` equal steps.
     At each value orbits are taken on a plane at right angles to the path, and the place at which
     the tangent has no part along the parameter (fold), ``det(M + I) = 0`` (flip), a pair of
     multipliers has the size one (torus), or the sequence of events changes (grazing, a first
-    stick) is found along the path: by the secant rule, of events by halving. It begins where the
-    last two points lead. ``span``: size of the first parameter that distances are relative to, by
-    default its own value. ``segments``, ``options``: as for the path.
+    stick) is found along the path by the secant rule, or by halving for events. Each search begins
+    on the line through the last two points. ``span``: size of the first parameter to which
+    distances are relative, by default its own value. ``segments``, ``options``: as for the path.
 
-    A curve that is not found on ends early, with a remark; it is not followed round where it turns
-    back in the second parameter. Raises :class:`jfric.ProblemError` for other kinds of points and
-    unknown parameters. Source: Y. A. Kuznetsov, Elements of Applied Bifurcation Theory (2004).
-    Where a motion begins to stick, over the damping::
+    A curve whose next point is not found ends early, with a remark; it is not followed round if it
+    turns back in the second parameter. Raises :class:`jfric.ProblemError` for other kinds of points
+    and unknown parameters. Source: Y. A. Kuznetsov, Elements of Applied Bifurcation Theory (2004).
+    The friction at which a motion begins to stick, over the damping::
 
         >>> shaken = jfric.Problem(
         ...     ["x"],
@@ -145,7 +145,7 @@ def continue_special(
 def _there(
     kernel: Kernel, point: OrbitPoint, rows: list[PathPoint], start: PathPoint
 ) -> Computation[PathPoint | None]:
-    """The special point for one value of the second parameter, from where the last ones lead."""
+    """The special point for one value of the second parameter, on the line of the last points."""
     last = rows[-1] if rows else start
     guess = last.u if len(rows) < 2 else 2.0 * last.u - rows[-2].u
     tangent = last.tangent
@@ -165,7 +165,7 @@ def _there(
 
 
 def _zero(at: At, off: Callable[[PathPoint], float]) -> Computation[PathPoint | None]:
-    """The orbit where ``off`` is zero, by the secant rule."""
+    """The orbit at which ``off`` is zero, by the secant rule."""
     old, new = (yield from at(0.0)), (yield from at(FIRST))
     if old is None or new is None:
         return None
@@ -185,7 +185,7 @@ def _zero(at: At, off: Callable[[PathPoint], float]) -> Computation[PathPoint | 
 
 
 def _changed(at: At, events: tuple[str, ...]) -> Computation[PathPoint | None]:
-    """The last orbit with ``events``: both sides of the change are looked for, then halved."""
+    """The last orbit with ``events``: the change is bracketed, then located by halving."""
 
     def same(s: float) -> Computation[bool]:
         found = yield from at(s)

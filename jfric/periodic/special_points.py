@@ -1,5 +1,5 @@
-"""Special points between two points of a path of orbits: folds, changes of stability and of
-events, each located along the path; and the equilibrium to which the motion shrinks."""
+"""Special points between two points of a path of orbits: folds, changes of stability and of events,
+each located along the path; and the equilibrium to which the motion shrinks."""
 
 from __future__ import annotations
 
@@ -15,44 +15,43 @@ from jfric.periodic.lockstep import Computation
 from jfric.periodic.path import OrbitKind, OrbitPoint
 from jfric.periodic.path_kernel import Kernel, PathPoint, ahead, corrected, moved
 
-#: Places along the path are found to this part of a step.
+#: Accuracy of places along the path, as a part of a step.
 LOCATED = 1e-13
-#: Beside a branch point Newton's method may go over to the other branch: its place is the zero of a
+#: Near a branch point Newton's method may change to the other branch. So its place is the zero of a
 #: polynomial through so many orbits around it (no fewer than these), within ever smaller parts of a
 #: step.
 AROUND, FEWEST, PARTS = 10, 5, (0.5, 0.1, 0.03)
-#: A number that changes its sign without coming below this part of its size has no zero there.
+#: Part of its size to which a number has to fall at a change of its sign, to have a zero there.
 ZERO = 1e-3
-#: Pairs that cross the unit circle at places closer than this part of a step do so together.
+#: Part of a step within which pairs that cross the unit circle do so together.
 TOGETHER = 1e-6
-#: Cosine of the angle to the path beyond which an orbit belongs to another one.
+#: Cosine of the angle to the path below which an orbit belongs to another path.
 STRAIGHT = 0.9
-#: A change of events is narrowed down to this part of a step, or of the least one, by so many
-#: halvings at most.
+#: Accuracy of a change of events, as a part of this step, or of the least step, and most halvings.
 NARROW, LEAST, HALVINGS = 1e-12, 1e-3, 60
-#: Distance behind a change, in sizes of the motion and of the interval, at which its new events are
-#: taken.
+#: Distance beyond a change, in sizes of the motion and of the interval, at which its new events are
+#: read.
 BEHIND = 1e-7
-#: Multipliers this near to the real axis belong to no pair; sizes this near to one are on the
-#: circle.
+#: Distance from the real axis below which multipliers are no pair, and of sizes from one below
+#: which they are on the circle.
 REAL = 1e-9
 
 #: Distance, in sizes of the motion and of the interval, beyond which the first orbit with other
-#: events is none of the same path.
+#: events belongs to another path.
 JUMP = 0.01
-#: Distances of the parameter at which paths that leave a change of events are looked for, in sizes
-#: of the interval; directions in which Newton's method starts there, and how far it may get, both
-#: relative to the root of the distance.
+#: Distances of the parameter, in sizes of the interval, at which paths that leave a change of
+#: events are searched; number of directions in which Newton's method starts there, and largest
+#: distance of its result, both relative to the root of the first distance.
 DISTANCES, DIRECTIONS, REACH = (1e-6, 1e-5, 1e-4), 12, 10.0
 
-#: On the way to an equilibrium each motion is so much nearer than the one before, and smaller by so
-#: much at least; so many are taken.
+#: On the way to an equilibrium each motion is so much nearer than the one before, and smaller by at
+#: least so much; number of these motions.
 NEARER, SMALLER, SHRINKING = 0.9, 0.5, 3
 
-#: What is looked for where the events do not change; the third for each pair of multipliers.
+#: Kinds that are searched between equal events; the third one for each pair of multipliers.
 KINDS: tuple[OrbitKind, ...] = ("fold", "flip", "torus", "branch point")
 
-#: The orbit at a place along the path; None where there is none.
+#: The orbit at a place along the path, or None.
 At = Callable[[float], Computation[PathPoint | None]]
 
 
@@ -60,8 +59,8 @@ def narrowed(
     at: At, first: PathPoint, last: PathPoint | None, s: float
 ) -> Computation[tuple[PathPoint, float, PathPoint | None]]:
     """The last point with the old events, its place along the step, and the first point with
-    others, if there is any: by halving, for nothing is smooth there. ``last``: the point at ``s``,
-    None where there is no orbit."""
+    others, if there is one, by halving, because nothing is smooth there. ``last``: the point at
+    ``s``, None if there is no orbit."""
     before, after = first, last
 
     def same(x: float) -> Computation[bool]:
@@ -70,12 +69,12 @@ def narrowed(
         if found is not None and found.events == first.events:
             before = found
             return True
-        # Right at a change Newton's method may fail: the next place with an orbit counts.
+        # Newton's method may fail right at a change: then the next place with an orbit counts.
         after = after if found is None else found
         return False
 
     low, _ = yield from delegate(halved(0.0, s, NARROW, NARROW * LEAST, HALVINGS), same)
-    # What differs by rounding alone, as both sides of a symmetric system, changes at once.
+    # Events that differ by rounding only, as on both sides of a symmetric system, change at once.
     behind = yield from at(low + BEHIND)
     if behind is not None and behind.events != first.events and low + BEHIND < s:
         after = behind
@@ -83,8 +82,8 @@ def narrowed(
 
 
 def leaving(kernel: Kernel, point: PathPoint) -> Computation[PathPoint | None]:
-    """An orbit with other events near ``point``, where the events change: on either side of its
-    parameter, from starts all around."""
+    """An orbit with other events near ``point``, where the events change, on either side of its
+    parameter, from starts in all directions."""
     random = np.random.default_rng(0)
     fixed = np.zeros(point.u.shape)
     fixed[-1] = 1.0
@@ -104,12 +103,12 @@ def leaving(kernel: Kernel, point: PathPoint) -> Computation[PathPoint | None]:
 
 
 def equilibrium(kernel: Kernel, point: PathPoint, longest: float) -> Computation[PathPoint | None]:
-    """The equilibrium that motions of an autonomous system shrink to, no farther than ``longest``
-    from ``point``; None where there is none.
+    """The equilibrium to which motions of an autonomous system shrink, no farther than ``longest``
+    from ``point``; None if there is none.
 
-    States half a period apart lie opposite to each other, with the equilibrium in the middle: each
-    orbit is looked for on the way there, which is what fixes its phase. Parameter, period and
-    middle are smooth in the square of the size.
+    States half a period apart lie opposite to each other, with the equilibrium in the middle. Each
+    orbit is searched for on the way there, which fixes its phase. Parameter, period and middle are
+    smooth in the square of the size.
     """
     orbits, middles = [point], []
     for _ in range(SHRINKING):
@@ -145,9 +144,9 @@ def equilibrium(kernel: Kernel, point: PathPoint, longest: float) -> Computation
 
 
 def tests(point: PathPoint, rank: int | None) -> dict[OrbitKind, float]:
-    """Numbers that change their sign at special points. ``rank``: of all pairs of multipliers, the
-    largest first, the one that the number of a torus belongs to; None: the one that is nearest to
-    the unit circle."""
+    """Numbers that change their sign at special points. ``rank``: the pair of multipliers, counted
+    from the largest, to which the number of a torus belongs; None for the pair nearest to the unit
+    circle."""
     m = np.asarray(point.orbit.monodromy)
     eye = np.eye(len(m))
     off = _pairs(point) - 1.0
@@ -173,8 +172,8 @@ Located = tuple[float, OrbitKind, PathPoint]
 
 
 def between(at: At, first: PathPoint, last: PathPoint, s: float) -> Computation[list[Located]]:
-    """Special points with the same events between ``first`` and ``last``, at ``s`` from it: the
-    place along the step, the kind and the point."""
+    """Special points with the same events between ``first`` and ``last``, a distance ``s`` apart:
+    the place along the step, the kind and the point."""
     known = {0.0: first, s: last}
 
     def oriented(kind: OrbitKind, rank: int, x: float) -> Computation[float]:
@@ -183,7 +182,7 @@ def between(at: At, first: PathPoint, last: PathPoint, s: float) -> Computation[
             raise LookupError
         known[x] = found
         value = tests(found, rank)[kind]
-        # Both depend on the direction in which the path is followed.
+        # Both numbers depend on the direction in which the path is followed.
         turned = kind in ("fold", "branch point") and found.tangent @ first.tangent < 0
         return -value if turned else value
 
@@ -191,7 +190,7 @@ def between(at: At, first: PathPoint, last: PathPoint, s: float) -> Computation[
     pairs = max(len(_pairs(first)), len(_pairs(last)))
     kinds: tuple[OrbitKind, ...] = KINDS + KINDS[2:3] * (pairs - 1)
     for i, kind in enumerate(kinds):
-        # Behind all kinds the smaller pairs, one after the other.
+        # After all kinds come the smaller pairs, one after the other.
         rank = max(i - len(KINDS) + 1, 0)
         number = functools.partial(oriented, kind, rank)
         a, b = (yield from number(0.0)), (yield from number(s))
@@ -204,10 +203,10 @@ def between(at: At, first: PathPoint, last: PathPoint, s: float) -> Computation[
             x = yield from delegate(zero((0.0, a), (s, b), LOCATED * s), number)
         except LookupError:
             continue
-        # It may jump: a pair that meets on the real axis has not crossed the circle.
+        # The number may jump: a pair that meets on the real axis has not crossed the circle.
         if abs((yield from number(x))) > ZERO * max(abs(a), abs(b)):
             continue
-        # Equal pairs, as of what is round, cross together: that is one point.
+        # Equal pairs, as of rotationally symmetric systems, cross together: that is one point.
         if rank and any(k == kind and abs(x - y) <= TOGETHER * s for y, k, _ in located):
             continue
         located.append((x, kind, known[x]))
@@ -217,8 +216,8 @@ def between(at: At, first: PathPoint, last: PathPoint, s: float) -> Computation[
 def _branch_point(
     at: At, first: PathPoint, last: PathPoint, s: float
 ) -> Computation[list[Located]]:
-    """The place along the step where another path crosses, and the orbit there; nothing where the
-    orbits around it do not tell."""
+    """The place along the step where another path crosses, and the orbit there; empty if the orbits
+    around it do not determine it."""
     x, found = 0.5 * s, []
     for part in PARTS:
         places = np.clip(x + part * s * np.linspace(-1.0, 1.0, AROUND), 0.0, s)
@@ -266,7 +265,7 @@ def _branch_point(
 
 
 def special(kind: OrbitKind, point: PathPoint, row: int) -> OrbitPoint:
-    """The entry of a path for ``point``."""
+    """The special point of a path for ``point``."""
     return OrbitPoint(
         kind=kind,
         parameter=point.parameter,

@@ -1,7 +1,7 @@
 """The state of an orbit as one vector: positions and velocities, then states of elements.
 
 Each state of an element (of a bristle, of a spring in series with a slider, ...) is one more
-velocity; what it is the velocity of means nothing, and is zero.
+velocity; its position has no meaning and is zero.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def at_start(problem: Problem) -> Float[Array, " x"]:
 
 
 def sizes_of_states(problem: Problem) -> Float[Array, " z"]:
-    """Sizes of the states of elements in gross sliding; zero where they are not known."""
+    """Sizes of the states of elements in gross sliding; zero if unknown."""
     resolved, found = problem.resolved(), []
     for section, _, element, count in _with_states(resolved):
         if section in HYSTERESIS:
@@ -56,7 +56,7 @@ def sizes_of_states(problem: Problem) -> Float[Array, " z"]:
 
 
 def _with_states(problem: Problem) -> list[tuple[str, str, Any, int]]:
-    """Elements with states in the order of these: section, name, element, number of states."""
+    """Elements with states in the order of the state vector: section, name, element, number."""
     return [
         (section, name, element, getattr(element, "sliders", 1))
         for section in (*HYSTERESIS, *BRISTLES, "state")
@@ -65,8 +65,8 @@ def _with_states(problem: Problem) -> list[tuple[str, str, Any, int]]:
 
 
 def with_start(problem: Problem, t, state: Float[Array, " x"]) -> Problem:
-    """``problem`` from the state (q, v), states of elements among the velocities, at the time ``t``
-    [s]."""
+    """``problem`` started from the state (q, v), with states of elements among the velocities, at
+    the time ``t`` [s]."""
     n, nd = state.shape[0] // 2, len(problem.dofs)
     values: dict[str, object] = {}
     for i, dof in enumerate(problem.dofs):
@@ -87,15 +87,15 @@ def with_start(problem: Problem, t, state: Float[Array, " x"]) -> Problem:
 
 
 def _without_expressions(problem: Problem) -> Problem:
-    """Starts that are expressions become numbers, which can be set."""
+    """``problem`` with starts that are expressions replaced by numbers, which can be set."""
     resolved = problem.resolved()
     changed = eqx.tree_at(lambda p: p.initial, problem, resolved.initial)
     return eqx.tree_at(lambda p: p.time, changed, resolved.time)
 
 
 def checked_start(problem: Problem, start: Any) -> Float[Array, "*k x"]:
-    """The state or states of a user: positions, velocities, states of elements; or as an orbit has
-    them. Raises :class:`jfric.ProblemError` for others."""
+    """The state or states of a user: positions, velocities, states of elements, or the layout of an
+    orbit. Raises :class:`jfric.ProblemError` for others."""
     n, states = len(problem.dofs), list(state_units(problem))
     size = 2 * n + len(states)
     start = jnp.asarray(start, float)

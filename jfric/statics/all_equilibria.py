@@ -33,7 +33,7 @@ from jfric.statics.static_problem import (
 from jfric.system.model import build
 from jfric.system.problem import Problem
 
-#: Up to this many combinations of modes all are tried.
+#: Number of combinations of modes up to which all are tried.
 MAX_MODES = 256
 
 Meaning = Literal["reference", "rest"]
@@ -42,14 +42,14 @@ MEANINGS: tuple[Meaning, ...] = ("reference", "rest")
 
 @printable
 class Equilibria(eqx.Module):
-    """Solutions of the static problem; the rows with ``exists`` count, ``count`` of them.
+    """Solutions of the static problem: the rows with ``exists``, ``count`` of them.
 
     A row is one combination of modes ``mode`` (or one start), with positions ``q`` (c, n) [m, rad]
     of the degrees of freedom ``axes``, friction forces ``lambda_t`` (c, nt) and normal forces
     ``lambda_n`` (c, nu) [N] of the contacts ``names``, and reactions ``reaction`` (c, k) [N, N m]
-    of the equations ``joints``. Where ``continuum``, the row is a segment of solutions from
+    of the equations ``joints``. In a ``continuum`` the row is a segment of solutions from
     ``(q, lambda_t, lambda_n)`` to ``(q_to, lambda_t_to, lambda_n_to)``, infinite where it has no
-    end; else both are the same. Under ``vmap`` arrays have the batch axis in front. Example: see
+    end; otherwise both are equal. Under ``vmap`` arrays have the batch axis in front. Example: see
     :func:`jfric.equilibria`.
     """
 
@@ -76,7 +76,7 @@ class Equilibria(eqx.Module):
     axes: tuple[str, ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
     joints: tuple[str, ...] = eqx.field(static=True)
-    #: Whether they are those of a mechanism, sought from its initial position.
+    #: Whether the equilibria are those of a mechanism, searched from its initial position.
     curved: bool = eqx.field(static=True, default=False)
 
     def _shown(self) -> Shown:
@@ -111,31 +111,32 @@ def equilibria(
     """All equilibria of ``problem`` under its loads at the time ``t`` [s] (default: the start).
 
     ``meaning="reference"``: the static problem from a reference state, the initial position.
-    Coulomb's law is applied to the displacement from it::
+    Coulomb's law applies to the displacement from the reference state::
 
         K q = f + W_T^T lambda_T + W_N^T lambda_N
         0 <= g_N _|_ lambda_N >= 0,    lambda_T in -mu N Sign(W_T (q - q_0))
 
     For few contacts (up to 256 combinations of modes) every combination is solved, as one batch,
     and accepted by its inequalities: these are all solutions. For more contacts, semismooth
-    Newton's method runs from ``starts`` modes drawn at random (``seed``); there may be others. Of a
-    mechanism, of joints, of directions that depend on its position or of forces that are not
-    linear, every combination is sought by Newton's method from the initial position: these are the
-    equilibria near it, in ``reaction`` with the reactions of joints. Where bodies are held in more
-    ways than one, reactions are not unique; such modes are left out, and ``unresolved`` says so.
+    Newton's method runs from ``starts`` modes drawn at random (``seed``); there may be others. For
+    a mechanism (joints, directions that depend on its position, or forces that are not linear)
+    Newton's method tries every combination from the initial position: it finds the equilibria
+    nearby, with the reactions of joints in ``reaction``. Where bodies are held in more ways than
+    one, reactions are not unique; such modes are left out, and ``unresolved`` says so.
 
-    ``meaning="rest"``: where the system can stay at rest, whatever its history. These are
-    intervals, not points; see :class:`jfric.RestStates`. A mechanism, of joints or of directions
-    that depend on its position, is judged where it stands: at the initial position, with the
-    intervals of all reactions that hold it there.
+    ``meaning="rest"``: states in which the system can stay at rest, whatever its history. These are
+    intervals, not points; see :class:`jfric.RestStates`. A mechanism (joints, or directions that
+    depend on its position) is evaluated at its initial position, with the intervals of all
+    reactions that hold it there.
 
-    Works under ``jit`` and ``vmap``; solutions are differentiable. Compiled once for each
-    structure of the problem. Raises :class:`jfric.ProblemError` for elements with kinks or a memory
-    and belts in the first meaning, for belts of mechanisms and pins with friction in both. Sources:
-    V. Janovsky, Numerical analysis of a lumped parameter friction model, 2015, section 2; P. Hild,
-    Y. Renard, Local uniqueness and continuation of solutions for the discrete Coulomb friction
-    problem in elastostatics, Quart. Appl. Math. 63 (2005). The problem of :class:`jfric.Problem`
-    slides until the spring holds what friction leaves of the load, (1500 - 100) N / 5000 N/m::
+    Works under ``jit`` and ``vmap``; solutions are differentiable. The function is compiled once
+    for each structure of the problem. Raises :class:`jfric.ProblemError` for elements with kinks or
+    a memory and for belts in the first meaning, for belts of mechanisms and pins with friction in
+    both. Sources: V. Janovsky, Numerical analysis of a lumped parameter friction model, 2015,
+    section 2; P. Hild, Y. Renard, Local uniqueness and continuation of solutions for the discrete
+    Coulomb friction problem in elastostatics, Quart. Appl. Math. 63 (2005). The problem of
+    :class:`jfric.Problem` slides until the spring holds the load minus friction, (1500 - 100) N /
+    5000 N/m::
 
         >>> found = jfric.equilibria(problem)
         >>> [(row["mode"], round(float(row["q"][0]), 6)) for row in found.table()]
@@ -187,7 +188,7 @@ def position_equilibria(problem: Problem, t) -> Equilibria:
 
 
 def exhaust(static: StaticProblem) -> Equilibria:
-    """Equilibria of a problem with few contacts: every combination of modes, as one batch."""
+    """Equilibria of a problem with few contacts: all combinations of modes, as one batch."""
     mode = jnp.asarray(all_modes(static))
     found = jax.vmap(lambda m: candidate(static, m))(mode)
     return _result(static, found, mode, exhaustive=True)

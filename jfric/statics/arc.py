@@ -1,11 +1,11 @@
-"""A curve of states of a mechanism in fixed modes, by its arc instead of the parameter.
+"""A curve of states of a mechanism in fixed modes, followed by its arc instead of the parameter.
 
-With ``u = (x / scale, p / span)`` a point at the distance ``s`` from ``u_0`` is where::
+With ``u = (x / scale, p / span)`` the point at the distance ``s`` from ``u_0`` satisfies::
 
     F(x, p) = 0,    d . (u - u_0) = s
 
-``d`` is the tangent at ``u_0``. A curve may turn around in the parameter (a limit point), which is
-nothing special here.
+``d`` is the tangent at ``u_0``. The curve may turn around in the parameter (a limit point), which
+needs no special treatment here.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from jfric.statics.mode_change import HalfBranch, Scales
 from jfric.statics.position_problem import Facts
 from jfric.statics.reading import AT_CHANGE, Reading
 
-#: Steps of Newton's method, and the size of its last one.
+#: Most steps of Newton's method, and size of its last one.
 STEPS, NEAR = 12, 1e-11
-#: States closer than this are the same.
+#: Distance below which states are the same.
 SAME = 1e-7
 
 
 class PositionKernel(NamedTuple):
-    """A mechanism as functions of the parameter and the state: equations around it, what contacts
-    are there, and the magnitudes of the unknowns."""
+    """A mechanism as functions of the parameter and the state: equations around the state, readings
+    of the contacts there, and the magnitudes of the unknowns."""
 
     linearise: Callable[[float, np.ndarray, np.ndarray], Linearised]
     reading: Callable[[float, np.ndarray], Reading]
@@ -60,8 +60,8 @@ class Arc(Piece):
         return np.append(place.x / self.scales.x, place.p / self.scales.p)
 
     def at(self, s: float) -> BranchPoint:
-        """The point at the distance ``s``; not a number where there is none. Its unknowns are
-        ``u``, with derivatives by ``s``, and its margins end with those of the parameter."""
+        """The point at the distance ``s``; NaN if there is none. Its unknowns are ``u``, with
+        derivatives by ``s``, and its margins end with those of the parameter."""
         begin = self.u0
         u = begin + s * self.d
         at, change = self._linearised(u), np.inf
@@ -124,8 +124,8 @@ class Arc(Piece):
         return size
 
     def place(self, point: BranchPoint) -> Place:
-        """The place of a point; exactly at an end of the interval if it lies there but for
-        rounding."""
+        """The place of a point, set exactly to an end of the interval if it lies within rounding of
+        it."""
         u, rate, scales = np.asarray(point.x), np.asarray(point.dx), self.scales
         way = HalfBranch(self.mode, rate[:-1] * scales.x, float(rate[-1] * scales.p))
         p = float(u[-1] * scales.p)

@@ -21,13 +21,13 @@ class SpecialPoint:
 
     ``parameter`` and the state ``q`` (n,) [m, rad], ``lambda_t`` (nt,), ``lambda_n`` (nu,) [N].
     ``mode_before`` and ``mode_after`` (nt,), in the order in which the branch is traced, with the
-    one-sided derivatives ``dq_before``, ``dq_after`` (n,) by the parameter in them; None where the
-    branch ends. A two-sided derivative exists where ``differentiable``: never at a fold or a change
-    of mode. ``row``: the row of the branch that ends here. ``kind``: ``"end"`` of the interval;
-    ``"mode change"``; ``"fold"``, where the branch turns around; ``"bifurcation"``, where more than
-    one branch goes on; ``"vertical"``, where a segment of solutions at one value of the parameter
-    begins or ends; ``"asymptote"``, where the state grows without bound; ``"dead end"``, where
-    nothing goes on. Example: see :func:`jfric.trace`.
+    one-sided derivatives ``dq_before``, ``dq_after`` (n,) by the parameter in these modes; None
+    where the branch ends. A two-sided derivative exists if ``differentiable``: never at a fold or a
+    change of mode. ``row``: the row of the branch that ends here. ``kind``: ``"end"`` of the
+    interval; ``"mode change"``; ``"fold"``, where the branch turns around; ``"bifurcation"``, where
+    more than one branch goes on; ``"vertical"``, where a segment of solutions at one value of the
+    parameter begins or ends; ``"asymptote"``, where the state grows without bound; ``"dead end"``,
+    where no branch goes on. Example: see :func:`jfric.trace`.
     """
 
     kind: Kind
@@ -39,7 +39,7 @@ class SpecialPoint:
     mode_after: np.ndarray | None
     dq_before: np.ndarray | None
     dq_after: np.ndarray | None
-    #: Names of the contacts that change.
+    #: Names of the contacts that change their mode.
     contacts: tuple[str, ...]
     row: int
 
@@ -93,7 +93,7 @@ class Branch:
     dreaction: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def segments(self) -> list[slice]:
-        """Rows in which no contact changes its mode."""
+        """Slices of rows in which no contact changes its mode."""
         changes = np.any(self.mode[1:] != self.mode[:-1], axis=1)
         steps = np.diff(self.parameter)
         turns = np.zeros(len(changes), bool)
@@ -107,8 +107,9 @@ class Branch:
 class EquilibriumPath:
     """All branches found between two values of a parameter.
 
-    ``name``: full path of the parameter, between ``start`` and ``stop`` [SI]; ``branches``: those
-    found; ``axes``, ``names``: degrees of freedom and contacts. Example: see :func:`jfric.trace`.
+    ``name``: full path of the parameter, between ``start`` and ``stop`` [SI]; ``branches``: all
+    that were found; ``axes``, ``names``: degrees of freedom and contacts. Example: see
+    :func:`jfric.trace`.
     """
 
     name: str
@@ -117,9 +118,9 @@ class EquilibriumPath:
     branches: tuple[Branch, ...]
     axes: tuple[str, ...]
     names: tuple[str, ...]
-    #: What was left out, in words: too many contacts at one point, too many steps.
+    #: Remarks on omissions: too many contacts at one point, too many steps.
     remarks: tuple[str, ...] = field(default=())
-    #: Equations of joints, whose reactions branches have.
+    #: Names of the equations of joints, whose reactions the branches have.
     joints: tuple[str, ...] = ()
 
     def _shown(self) -> Shown:

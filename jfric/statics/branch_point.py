@@ -22,9 +22,9 @@ from jfric.system.problem import Problem
 class BranchPoint(NamedTuple):
     """Unknowns ``x = (q, lambda_T, lambda_N)`` with their derivative, and margins with theirs.
 
-    ``size`` and ``margin_size``: magnitudes of the numbers that unknowns and margins are made of.
-    ``turn``: sign of the determinant of ``A``. ``A`` and ``r = dA/dp x - db/dp``: the tangent
-    ``(x', p')`` of the branch satisfies ``A x' + r p' = 0``.
+    ``size`` and ``margin_size``: magnitudes of the terms of unknowns and margins. ``turn``: sign of
+    the determinant of ``A``. ``A`` and ``r = dA/dp x - db/dp``: the tangent ``(x', p')`` of the
+    branch satisfies ``A x' + r p' = 0``.
     """
 
     p: Float[Array, ""]
@@ -40,7 +40,7 @@ class BranchPoint(NamedTuple):
 
 
 def branch_point(problem: Problem, path: str, p, mode, t) -> BranchPoint:
-    """The point in the modes ``mode`` at ``p``; not finite where they leave the state open."""
+    """The point in the modes ``mode`` at ``p``; not finite if they leave the state undetermined."""
     equations, slopes = _equations(problem, path, p, mode, t)
     A, b = equations.A, equations.b
     inverse = jnp.linalg.inv(A)
@@ -49,7 +49,7 @@ def branch_point(problem: Problem, path: str, p, mode, t) -> BranchPoint:
     dx = inverse @ (slopes.b - slopes.A @ x)
     G, h = equations.G, equations.h
     size = jnp.maximum(jnp.abs(inverse) @ jnp.abs(b), jnp.abs(x))
-    # Where nothing moves rounding errors are no lengths: what the forces do to the stiffest.
+    # If nothing moves, rounding errors are no lengths: use the forces over the largest stiffness.
     n = len(problem.axes)
     stiffest = jnp.max(jnp.abs(A[:n, :n]))
     least = jnp.max(size[n:], initial=0.0) / jnp.where(stiffest > 0, stiffest, jnp.inf)

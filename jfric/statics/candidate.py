@@ -13,18 +13,18 @@ from jfric.statics.certificate import static_residual
 from jfric.statics.static_mode_equations import mode_equations
 from jfric.statics.static_problem import StaticProblem
 
-#: A margin smaller than this fraction of the numbers it is made of is zero.
+#: Size, as a part of the terms of a margin, below which the margin is zero.
 ON_EDGE = 1e-12
-#: Solutions closer than this fraction of the largest are the same.
+#: Distance, as a part of the largest value, below which solutions are the same.
 SAME = 1e-10
 
 
 class Candidate(NamedTuple):
-    """Solutions ``x`` to ``x_to`` in one combination of modes; the same where it is unique.
+    """Solutions ``x`` to ``x_to`` in one combination of modes; equal for a unique solution.
 
     ``accepted``: the inequalities hold. ``continuum``: ``x`` and ``x_to`` are the ends of a
     segment of solutions, infinite where it has no end. ``boundary``: some margin is zero.
-    ``unresolved``: more than one parameter family, which is not decided here. ``near_to`` is
+    ``unresolved``: a family with more than one parameter, which is not decided here. ``near_to`` is
     ``x_to`` with a finite stand-in for infinite ends.
     """
 
@@ -83,9 +83,9 @@ def _at(x, v, z):
 
 
 def distinct(found: Candidate, lengths: int) -> Bool[Array, " c"]:
-    """Accepted candidates of a batch, each solution once; what lies on a continuum belongs to it.
+    """Accepted candidates of a batch, each solution once; solutions on a continuum belong to it.
 
-    ``lengths``: how many of the unknowns are positions; the others are forces.
+    ``lengths``: number of unknowns that are positions; the others are forces.
     """
     kept = found.accepted
     size = jnp.max(jnp.where(kept[:, None], found.size, 0.0), axis=0, initial=0.0)

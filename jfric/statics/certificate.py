@@ -1,7 +1,8 @@
-"""How well positions and reactions satisfy the static problem, whoever computed them.
+"""Certificate of positions and reactions for the static problem, whoever computed them.
 
-Modes are not looked at: for each contact the violation of every admissible state is measured and
-the smallest counts. Forces are divided by the largest force, lengths by the largest length.
+The certificate does not use modes: for each contact it measures the violation of every admissible
+state, and the smallest counts. Forces are divided by the largest force, lengths by the largest
+length.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from jfric.statics.static_problem import StaticProblem
 
 
 def static_residual(problem: StaticProblem, x: Float[Array, " m"]) -> Float[Array, ""]:
-    """Largest relative violation of equilibrium, contact and friction; zero is exact."""
+    """Largest relative violation of equilibrium, contact and friction; zero for an exact state."""
     p, nf = problem, problem.n_friction
     q, lambda_t, lambda_n = split(p, x)
     push = p.W_T.T @ lambda_t + p.W_N.T @ lambda_n
     force = _largest(p.f, jnp.abs(p.K) @ jnp.abs(q), lambda_t, lambda_n)
-    # Where nothing moves, rounding errors are not lengths: what the load would do to the stiffest.
+    # If nothing moves, rounding errors are no lengths: use the load over the largest stiffness.
     stiffest = jnp.max(jnp.abs(p.K), initial=0.0)
     least = jnp.where(stiffest > 0, force / jnp.where(stiffest > 0, stiffest, 1.0), 0.0)
     length = _largest(q, p.gap0, p.slip0, p.q0, least[None])

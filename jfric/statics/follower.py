@@ -22,12 +22,12 @@ from jfric.statics.reading import AT_CHANGE, combinations
 from jfric.statics.smooth_step import smooth_step
 
 MAX_STEPS = 20_000
-#: Part of the parameter in a scaled tangent below which the parameter stands still.
+#: Part of the parameter in a scaled tangent below which the parameter does not change.
 UPRIGHT = 1e-3 * AT_CHANGE
 
 
 class Place(NamedTuple):
-    """A state ``x`` at the parameter ``p``, and the way on from there."""
+    """A state ``x`` at the parameter ``p``, and the direction in which the branch leaves it."""
 
     p: float
     x: np.ndarray
@@ -51,7 +51,7 @@ class Piece(ABC):
 
     @abstractmethod
     def at(self, s: float) -> BranchPoint:
-        """The point at the coordinate ``s``; not a number where there is none."""
+        """The point at the coordinate ``s``; NaN if there is none."""
 
     @abstractmethod
     def step(self, size: float) -> float:
@@ -66,23 +66,23 @@ class Piece(ABC):
         """The point at ``start``, if the branch comes back to it on the way to ``last``."""
 
     def limit_point(self, last: BranchPoint) -> BranchPoint | None:
-        """The point on the way to ``last`` where the parameter turns around, if it does."""
+        """The point before ``last`` where the parameter turns around, or None."""
         del last
         return None
 
     def leaves(self, last: BranchPoint) -> bool:
-        """Whether the zero that ``last`` lies at is the end of the interval."""
+        """Whether the zero at ``last`` is the end of the interval."""
         del last
         return False
 
     def remark(self, last: BranchPoint) -> str:
-        """Remark on the way to ``last``, or nothing."""
+        """Remark on the piece up to ``last``, or an empty text."""
         del last
         return ""
 
 
 class Curves(ABC):
-    """All branches of equilibria over a parameter: of ``n`` positions, contacts ``names``, ``nu``
+    """All branches of equilibria over a parameter, with ``n`` positions, contacts ``names``, ``nu``
     normal forces, and reactions of ``joints``."""
 
     n: int
@@ -91,16 +91,16 @@ class Curves(ABC):
     joints: tuple[str, ...] = ()
     #: Contacts that are two sides of one joint.
     opposed: tuple[tuple[int, int], ...] = ()
-    #: Lengths of steps; whether they begin anew in other modes.
+    #: Lengths of steps, and whether they begin anew in other modes.
     first: float
     lengths: Lengths
     anew: bool = False
-    #: Distance from its start, in scales, at which a branch is left.
+    #: Distance from its start, in scales, beyond which a branch is left.
     reach: float = np.inf
 
     @abstractmethod
     def choices(self, p: float, x: np.ndarray, scales: Scales) -> list[tuple[Mode, ...]]:
-        """The modes that each contact is in at a state; several where modes meet."""
+        """The possible modes of each contact at a state; several where modes meet."""
 
     @abstractmethod
     def linearise(self, p: float, mode: np.ndarray, x: np.ndarray) -> Linearised:
@@ -116,13 +116,13 @@ class Curves(ABC):
         return False
 
     def larger(self, scales: Scales, last: BranchPoint) -> Scales:
-        """Scales in other modes behind the point ``last``."""
+        """Scales for other modes after the point ``last``."""
         del last
         return scales
 
     def ways(self, p: float, x: np.ndarray, scales: Scales) -> tuple[list[HalfBranch], str]:
         """All half-branches that leave a state, two from a point inside one combination of modes;
-        a remark where there are too many combinations."""
+        and a remark if there are too many combinations."""
         choices = self.choices(p, x, scales)
         if np.prod([float(len(c)) for c in choices]) > MAX_COMBINATIONS:
             places = sum(len(c) > 1 for c in choices)
@@ -133,7 +133,7 @@ class Curves(ABC):
 
 class Trace:
     """A branch followed in one direction: rows, special points and steps; half-branches that leave
-    it elsewhere, with the place they start from; whether it came back to its start."""
+    it elsewhere, with the places where they start; whether it came back to its start."""
 
     def __init__(self, curves: Curves, start: Place, limits: tuple[float, float], scales: Scales):
         self.rows: list[Row] = []
@@ -148,7 +148,7 @@ class Trace:
         self._enters = True
 
     def follow(self) -> Trace:
-        """This trace once the branch has ended."""
+        """The trace itself, after its branch has been followed to its end."""
         curves = self._curves
         ended = run(steps(self._start, curves.first, curves.lengths, MAX_STEPS), self._step)
         if ended == STALLED and self._piece is not None:
@@ -204,7 +204,7 @@ class Trace:
         return Advance(last, 2.0 * abs(h) if abs(h) >= trial.size else trial.size)
 
     def _upright(self, here: Place, size: float) -> Advance:
-        """To the end of a segment of solutions at one value of the parameter."""
+        """Follow a segment of solutions at one value of the parameter to its end."""
         p, x, way = here
         at = self._curves.linearise(p, way.mode, x)
         margin, rate = np.asarray(at.margin), np.asarray(at.G) @ way.dx
@@ -219,8 +219,8 @@ class Trace:
         return self._onward(there, size)
 
     def _onward(self, here: Place, size: float) -> Advance:
-        """The way on where modes change, but the one that was come by: the one in the old direction
-        last."""
+        """Choose the way on where modes change. The way back to the branch is not taken, and the
+        old direction comes last."""
         ways, remark = self._curves.ways(here.p, here.x, self._scales)
         self._remark(remark)
         came, scales = here.way, self._scales
@@ -246,7 +246,7 @@ class Trace:
         self.rows.append(Row(place.p, place.x, self._slope(place.way), place.way.mode))
 
     def _slope(self, way: HalfBranch) -> np.ndarray:
-        """Derivatives by the parameter; none where it stands still."""
+        """Derivatives by the parameter; NaN where it does not change."""
         size = np.linalg.norm(way.dx / self._scales.x)
         if abs(way.dp) / self._scales.p <= UPRIGHT * size:
             return np.full_like(way.dx, np.nan)

@@ -1,6 +1,6 @@
-"""Whether a mechanism is held where it stands: reactions that balance it at a given position.
+"""Rest of a mechanism at a given position: reactions that balance it there.
 
-Unknown are forces of contacts and reactions of joints, at rest in the initial position::
+The unknowns are forces of contacts and reactions of joints, at rest in the initial position::
 
     f(t, q) + W_T^T lambda_T + W_N^T lambda_N + J^T lambda_J = 0
     -c+ <= lambda_T <= c-,   lambda_N >= 0 where closed,   both zero where open
@@ -35,18 +35,18 @@ from jfric.system.piecewise import FORMS
 from jfric.system.problem import Problem
 from jfric.system.start import started
 
-#: Part of the lengths of a system up to which a gap counts as closed.
+#: Gap, as a part of the lengths of a system, up to which a contact counts as closed.
 CLOSED = 1e-9
-#: Joints with friction up to which every choice of sides is tried.
+#: Number of joints with friction up to which every choice of sides is tried.
 MAX_SIDES = 8
 
-#: Who refuses, in messages.
+#: Name of this computation in messages.
 WHO = "a state of rest of a mechanism"
 
 
 def is_mechanism(problem: AbstractProblem) -> bool:
-    """Whether rest is a matter of the position alone: directions depend on it, there are joints, or
-    forces that are not linear."""
+    """Whether rest depends on the position alone: directions depend on it, there are joints, or
+    forces are not linear."""
     if joint_equations(problem) or varying_parts(problem):
         return True
     if any(problem.section(form) for form in FORMS):
@@ -59,7 +59,7 @@ def is_mechanism(problem: AbstractProblem) -> bool:
 
 
 def require_held(problem: AbstractProblem) -> None:
-    """Raise :class:`ProblemError` for what is not decided at rest."""
+    """Raise :class:`ProblemError` for features whose rest cannot be decided."""
     require_rest(problem, WHO)
 
 
@@ -68,8 +68,8 @@ AT_REST = FEATURES.keys() - {"planes", "sliders", "states", "pins", "belts"}
 
 
 def require_rest(problem: AbstractProblem, who: str, takes: Iterable[str] = AT_REST) -> None:
-    """Raise :class:`ProblemError` for what ``who`` cannot represent: features that it does not take
-    and joints that prescribe a motion."""
+    """Raise :class:`ProblemError` for what ``who`` cannot represent: features outside ``takes`` and
+    joints that prescribe a motion."""
     require_features(problem, who, takes)
     problem = started(problem.resolved())
     equations = joint_equations(problem)
@@ -90,7 +90,7 @@ def require_rest(problem: AbstractProblem, who: str, takes: Iterable[str] = AT_R
 
 
 class Held(NamedTuple):
-    """The mechanism at rest: ``x = (lambda_T, lambda_N, lambda_J)`` and what they must satisfy.
+    """The mechanism at rest: ``x = (lambda_T, lambda_N, lambda_J)`` and the conditions on it.
 
     ``closed`` (nu,): unilateral contacts without a gap; ``reactions``: names of ``lambda_J``.
     """
@@ -140,8 +140,8 @@ def held(problem: Problem, t=None) -> Held:
 def _reactions(
     problem: AbstractProblem, here: Mechanics, t, q
 ) -> tuple[Float[Array, "k n"], Float[Array, "b k"]]:
-    """Directions of the reactions of joints, and combinations of them that are zero. What chosen
-    velocities hold is held by a force along each degree of freedom, without power together."""
+    """Directions of the reactions of joints, and combinations of these reactions that are zero.
+    Chosen velocities are held by a force along each degree of freedom, without power together."""
     if here.tied is None:
         return jnp.zeros((0, q.shape[0]), q.dtype), jnp.zeros((0, 0), q.dtype)
     J, balanced = here.tied.J, []
@@ -158,8 +158,8 @@ def _reactions(
 
 
 def sides(mechanics: Mechanics) -> np.ndarray:
-    """All choices (p, nu) of unilateral contacts that may carry: of the two sides of a joint with
-    friction one; raises for too many."""
+    """All choices (p, nu) of unilateral contacts that may carry, one of the two sides of each joint
+    with friction; raises for too many joints."""
     nf, nu = mechanics.n_friction, mechanics.n_unilateral
     pairs = [(i - nf, j - nf) for i, j in _opposed(mechanics)]
     if len(pairs) > MAX_SIDES:
@@ -182,8 +182,7 @@ def _opposed(mechanics: Mechanics) -> list[tuple[int, int]]:
 
 
 def polyhedron_of(held: Held, carries: Bool[Array, " nu"]) -> Polyhedron:
-    """The reactions that balance the mechanism where the contacts that are closed and ``carries``
-    push."""
+    """The reactions that balance the mechanism if the closed contacts in ``carries`` push."""
     here, dtype = held.mechanics, held.q.dtype
     nf, nt, nu = here.n_friction, here.n_contacts, here.n_unilateral
     m = held.R.shape[0]

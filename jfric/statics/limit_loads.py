@@ -1,4 +1,4 @@
-"""The load, or any other parameter, at which no rest state is left.
+"""The load, or another parameter, at which the last rest state is lost.
 
 The margin ``s`` of the rest states is the largest number by which all inequalities (limits of
 friction, contact forces, gaps) can be tightened at once; there is a rest state where ``s >= 0``.
@@ -23,23 +23,23 @@ from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 from jfric.system.validation import validate
 
-#: Values of the parameter looked at before the first loss of equilibrium is narrowed down.
+#: Number of steps of the parameter in the search for the first loss of equilibrium.
 SCAN = 64
 _HALVINGS = 60
-#: Part of the way back from the limit at which it is looked which contacts carry.
+#: Distance before the limit, as a part of the way, at which carrying contacts are determined.
 _BEFORE = 1e-7
 
 
 @printable
 class LimitLoad(eqx.Module):
-    """The limit ``parameter``, and the state there.
+    """The limit ``parameter``, and the rest state there.
 
     Positions ``q`` (n,) [m, rad] of the degrees of freedom ``axes``; friction forces ``lambda_t``
     (nt,) and normal forces ``lambda_n`` (nu,) [N] of the contacts ``names``; ``reactions`` (k,)
     [N, N m] of the equations ``joints``. ``status``:
-    ``OK``; ``INCONSISTENT`` where there is no rest state at the start; ``MAX_STEPS`` where there is
-    one all the way (``parameter`` is then the stop). The state at the limit is one of several where
-    reactions or positions are not unique. Example: see :func:`jfric.limit_load`.
+    ``OK``; ``INCONSISTENT`` where there is no rest state at the start; ``MAX_STEPS`` if there is
+    one at all values (``parameter`` is then the stop). The state at the limit is one of several
+    where reactions or positions are not unique. Example: see :func:`jfric.limit_load`.
     """
 
     parameter: Float[Array, ""]
@@ -56,11 +56,11 @@ class LimitLoad(eqx.Module):
 def limit_load(problem: Problem, path: str, start, stop, *, t=None) -> LimitLoad:
     """The value of a parameter at which the last rest state of ``problem`` is lost.
 
-    It is looked for between ``start`` and ``stop`` of the parameter ``path``. ``t`` [s]: time at
-    which loads are taken (default: the start). A loss and return within a 64th of the way is not
-    seen. A mechanism is judged where it stands, which the parameter may be part of
+    The search covers the parameter ``path`` from ``start`` to ``stop``. ``t`` [s]: time at which
+    loads are taken (default: the start). A loss and return within a 64th of the interval is not
+    noticed. A mechanism is evaluated at its initial position, which may depend on the parameter
     (``initial.theta.q``). Works under ``jit``, ``vmap`` and ``jvp``. Raises
-    :class:`jfric.ProblemError` for unknown parameters, and for what has no states of rest that can
+    :class:`jfric.ProblemError` for unknown parameters, and for problems whose states of rest cannot
     be computed. A block of 10 N that friction holds up to 3 N::
 
         >>> block = jfric.Problem(
@@ -80,7 +80,7 @@ def limit_load(problem: Problem, path: str, start, stop, *, t=None) -> LimitLoad
     for value in (start, stop):
         if not isinstance(value, Tracer):
             validate(set_parameters(problem, {name: value}))
-    # Arrays: another number is no reason to compile anew.
+    # Arrays, so that another number causes no new compilation.
     start, stop = (jnp.asarray(x, jnp.result_type(float)) for x in (start, stop))
     t = None if t is None else jnp.asarray(t, jnp.result_type(float))
     return _solve(problem, name, start, stop, t)
@@ -104,7 +104,7 @@ def _solve(problem: Problem, path: str, start, stop, t) -> LimitLoad:
     )
     never = ~search.lost
     p = jax.lax.stop_gradient(jnp.where(never, stop, search.held))
-    # Contacts that are closed on the way, not at the limit alone: a body about to tip may stand
+    # Contacts that are closed on the way, not only at the limit: a body about to tip may stand
     # there on one foot.
     _, before, _ = margins(p - _BEFORE * (p - search.start))
     chosen = jax.lax.stop_gradient(jnp.argmax(before))
@@ -123,7 +123,8 @@ def _solve(problem: Problem, path: str, start, stop, t) -> LimitLoad:
 
 
 class _Search(eqx.Module):
-    """First loss on a grid of ``SCAN`` steps, then halving: ``held`` to ``gone``."""
+    """Search for the first loss: a grid of ``SCAN`` steps, then halving from ``held`` to
+    ``gone``."""
 
     start: Float[Array, ""]
     step: Float[Array, ""]
@@ -135,13 +136,13 @@ class _Search(eqx.Module):
 
     @property
     def next(self):
-        """The value to look at."""
+        """The next value of the parameter to be tested."""
         return jnp.where(
             self.lost, 0.5 * (self.held + self.gone), self.start + self.count * self.step
         )
 
     def after(self, holds) -> _Search:
-        """The search after it is known whether there is a rest state at ``next``."""
+        """The search after the test of ``next``, which ``holds`` if there is a rest state."""
         return _Search(
             start=self.start,
             step=self.step,

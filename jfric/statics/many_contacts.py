@@ -27,7 +27,7 @@ from jfric.statics.certificate import static_residual
 from jfric.statics.static_mode_equations import mode_equations, split
 from jfric.statics.static_problem import StaticProblem
 
-#: Linear systems after which a start is given up.
+#: Number of linear systems after which a start is given up.
 STEPS = 60
 #: Largest residual of a solution.
 SOLVED = 1e-10
@@ -36,7 +36,7 @@ SOLVED = 1e-10
 def from_many_starts(
     problem: StaticProblem, key, starts: int
 ) -> tuple[Candidate, Int[Array, "s nt"]]:
-    """Where Newton's method ended from ``starts`` starts, and the modes there."""
+    """The end points of Newton's method from ``starts`` starts, and the modes there."""
     found = jax.lax.map(lambda mode: newton(problem, mode), start_modes(problem, key, starts))
 
     def as_candidate(result: NewtonResult) -> Candidate:
@@ -61,7 +61,7 @@ class NewtonResult(NamedTuple):
 
 
 def newton(problem: StaticProblem, start: Int[Array, " nt"]) -> NewtonResult:
-    """Semismooth Newton's method from the modes ``start``."""
+    """Result of semismooth Newton's method from the modes ``start``."""
 
     def step(following, steps):
         x = solve_mode(problem, following)
@@ -107,7 +107,7 @@ def _stiffness(K, W):
 
 
 def start_modes(problem: StaticProblem, key, starts: int) -> Int[Array, "s nt"]:
-    """Modes to start from: all contacts alike, then zones of random length and mode."""
+    """Modes of the starts: all contacts alike, then zones of random length and mode."""
     nt = len(problem.names)
     alike = jnp.asarray([Mode.STICK, Mode.SLIP_POS, Mode.SLIP_NEG, Mode.OPEN], jnp.int32)
     first = jnp.broadcast_to(alike[:, None], (4, nt))
@@ -121,7 +121,7 @@ def start_modes(problem: StaticProblem, key, starts: int) -> Int[Array, "s nt"]:
 
 
 def admissible(problem: StaticProblem, mode: Int[Array, " nt"]) -> Int[Array, " nt"]:
-    """``mode`` with the modes that a contact does not have replaced by those it has."""
+    """``mode`` with modes that a contact cannot have replaced by possible ones."""
     unilateral = jnp.asarray(problem.unilateral, bool)
     mode = jnp.where((mode == Mode.OPEN) & ~unilateral, Mode.STICK, mode)
     frictionless = problem.frictionless & (mode != Mode.OPEN)

@@ -1,6 +1,6 @@
-"""Half-branches that go on from a point where modes meet: complementarity pivoting.
+"""Half-branches that go on from a point where modes meet, by complementarity pivoting.
 
-At such a point some contacts lie in several modes at once (stick at the limit of friction is also
+At such a point some contacts are in several modes at once (stick at the limit of friction is also
 sliding). Each combination of these modes is a smooth branch through the point; a half of it
 continues the path if the inequalities that hold with equality do not become violated along it.
 With one contact and no degeneracy exactly one half-branch goes on; it may go back in the parameter
@@ -21,14 +21,15 @@ from jfric.statics.branch_point import BranchPoint, Linearised
 from jfric.statics.reading import AT_CHANGE, Reading, modes_of
 from jfric.statics.static_problem import StaticProblem
 
-#: Reciprocal condition number of equations that determine the state.
+#: Smallest reciprocal condition number of equations that determine the state.
 REGULAR = 1e-11
-#: Combinations of modes at one point beyond which it is given up.
+#: Largest number of combinations of modes at one point; with more the point is given up.
 MAX_COMBINATIONS = 256
 
 
 class HalfBranch(NamedTuple):
-    """A way on from a mode-change point: modes and tangent ``(x', p')``; ``p' = 0``: vertical."""
+    """Half-branch from a point where modes meet: modes and tangent ``(x', p')``; ``p' = 0``:
+    vertical."""
 
     mode: np.ndarray
     dx: np.ndarray
@@ -44,8 +45,7 @@ class Scales(NamedTuple):
 
 
 def scales_at(point: BranchPoint, n: int, span: float, known: Scales | None = None) -> Scales:
-    """Scales from the numbers that a point with ``n`` positions is made of; never below those
-    that are ``known``."""
+    """Scales from the terms at a point with ``n`` positions, never below the ``known`` scales."""
     size = np.where(np.isfinite(point.size), point.size, 0.0)
     length, force = np.max(size[:n], initial=0.0), np.max(size[n:], initial=0.0)
     x = np.where(np.arange(size.size) < n, length, force)
@@ -55,7 +55,7 @@ def scales_at(point: BranchPoint, n: int, span: float, known: Scales | None = No
 
 
 def modes_at(problem: StaticProblem, x: np.ndarray, scales: Scales) -> list[tuple[Mode, ...]]:
-    """The modes that each contact is in at the state ``x``; several where modes meet."""
+    """The possible modes of each contact at the state ``x``; several where modes meet."""
     p = problem
     n, nt, nf = p.K.shape[0], len(p.names), p.n_friction
     q, lambda_t, lambda_n = x[:n], x[n : n + nt], x[n + nt :]
@@ -90,7 +90,7 @@ def half_branches(
 
 
 def _tangents(at: Linearised, scales: Scales) -> list[tuple[np.ndarray, float]]:
-    """Both directions of the line ``A x' + r p' = 0``; none where it is not a line."""
+    """The two directions of the line ``A x' + r p' = 0``; empty if the solutions are no line."""
     A, r = np.asarray(at.A), np.asarray(at.r)
     full = np.concatenate([A * scales.x, (r * scales.p)[:, None]], axis=1)
     row = np.max(np.abs(full), axis=1)
@@ -104,7 +104,7 @@ def _tangents(at: Linearised, scales: Scales) -> list[tuple[np.ndarray, float]]:
 
 
 def _kernel_vector(full: np.ndarray) -> np.ndarray | None:
-    """The unit vector that ``full`` (m, m + 1) maps to zero; None where there are several."""
+    """The unit vector that ``full`` (m, m + 1) maps to zero; None if there are several."""
     square: Any = full[:, :-1]
     condition = np.linalg.cond(square, 1)
     if condition * REGULAR < 1.0:

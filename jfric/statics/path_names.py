@@ -12,8 +12,8 @@ from jfric.system.validation import validate
 
 
 def checked_path(problem: Problem, path: str) -> str:
-    """The full path of the parameter ``path``; raises :class:`ProblemError` where there is
-    none, or it is computed from shared parameters."""
+    """The full path of the parameter ``path``; raises :class:`ProblemError` if there is none, or if
+    it is computed from shared parameters."""
     try:
         name = find_path(problem, path)
     except KeyError as error:
@@ -26,8 +26,8 @@ def checked_path(problem: Problem, path: str) -> str:
 
 
 def checked_interval(problem: Problem, name: str, start: float, stop: float) -> tuple[float, float]:
-    """Both ends of an interval of the parameter ``name``; raises :class:`ProblemError` where they
-    are the same, or no values of it."""
+    """The ends of an interval of the parameter ``name``; raises :class:`ProblemError` if they are
+    equal or not allowed for it."""
     for end in (start, stop):
         require_no_text("start, stop", end)
     start, stop = float(start), float(stop)

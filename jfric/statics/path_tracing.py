@@ -20,7 +20,7 @@ from jfric.statics.straight_path import StraightPaths
 from jfric.system.model import build
 from jfric.system.problem import Problem
 
-#: Branches after which the search for further ones stops.
+#: Number of branches after which the search for further ones stops.
 MAX_BRANCHES = 64
 
 
@@ -40,18 +40,18 @@ def trace(
     :func:`jfric.equilibria`) are computed at ``seeds`` values of the parameter (a number of them,
     evenly spaced, or the values) and followed in both directions: smoothly within one combination
     of modes (a straight line where the parameter is a load), to the exact point where a contact
-    changes its mode, and on along the way that complementarity pivoting finds, which may turn
-    around (a fold). Branches that no seed meets are not found. Those of a mechanism are followed by
-    their arc, also where they turn around in the parameter without any change of mode (a fold), up
-    to where it stands no more: equilibria may be unstable on the way. ``starts``: starts of
-    Newton's method for each seed, with many contacts. ``t`` [s]: time at which loads are taken
-    (default: the start).
+    changes its mode, and on along the half-branch that complementarity pivoting finds, which may
+    turn around (a fold). Branches that no seed meets are not found. Branches of a mechanism are
+    followed by their arc, also where they turn around in the parameter without any change of mode
+    (a fold), until no equilibrium is left; equilibria may be unstable on the way. ``starts``:
+    starts of Newton's method for each seed, with many contacts. ``t`` [s]: time at which loads are
+    taken (default: the start).
 
     Raises :class:`jfric.ProblemError` for unknown parameters, elements with kinks or a memory,
     belts, pins with friction, and laws whose friction drops when sliding begins. Source: J.
     Haslinger, V. Janovsky, R. Kucera, Path-following the static contact problem with Coulomb
     friction, Applications of Mathematics 2013. The block of :class:`jfric.Problem` sticks until the
-    load is that of friction::
+    load equals the limit of friction::
 
         >>> path = jfric.trace(problem, "load.F", 0.0, 500.0, seeds=1)
         >>> [(p.kind, round(float(p.parameter), 6)) for p in path.branches[0].special]
@@ -87,7 +87,7 @@ def trace(
 
 
 def _seed_values(seeds: int | Sequence[float], start: float, stop: float) -> np.ndarray:
-    """Values of the parameter at which branches are looked for."""
+    """Values of the parameter at which the search for branches begins."""
     if isinstance(seeds, int):
         require_count("seeds", seeds, 1, SEEDS)
     values = np.linspace(start, stop, seeds) if isinstance(seeds, int) else np.asarray(seeds, float)
@@ -99,7 +99,7 @@ def _seed_values(seeds: int | Sequence[float], start: float, stop: float) -> np.
 def _branches(
     paths: PositionPaths | StraightPaths, values: np.ndarray, start: float, stop: float
 ) -> list[Branch]:
-    """The branches that meet one of the ``values``, and those that begin on them."""
+    """The branches that meet one of the ``values``, and those that leave them."""
     found: list[Branch] = []
     waiting: list[tuple[float, np.ndarray, list]] = []
     for value in map(float, values):
@@ -129,14 +129,14 @@ def _branches(
 
 
 def _joined(parts: list[Trace], n: int, nt: int, nu: int) -> Branch:
-    """One branch from what was followed in one or both directions, of ``n`` degrees of freedom,
-    ``nt`` contacts and ``nu`` normal forces."""
+    """One branch from the traces in one or both directions, of ``n`` degrees of freedom, ``nt``
+    contacts and ``nu`` normal forces."""
     ahead = parts[0]
     rows, special = list(ahead.rows), list(ahead.special)
     steps = list(ahead.steps)
     if len(parts) > 1:
         back = parts[1]
-        # The start itself is the first row of both.
+        # The start itself is the first row of both traces.
         shift = len(back.rows)
         rows = [*back.rows[::-1], *rows]
         special = [
@@ -172,7 +172,7 @@ def _joined(parts: list[Trace], n: int, nt: int, nu: int) -> Branch:
 
 
 def _reversed(point: SpecialPoint, count: int) -> SpecialPoint:
-    """The special point as met in the opposite direction of a trace with ``count`` rows."""
+    """The special point as seen in the opposite direction of a trace with ``count`` rows."""
     return replace(
         point,
         mode_before=point.mode_after,

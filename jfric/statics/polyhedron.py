@@ -1,4 +1,4 @@
-"""A convex polyhedron of states of rest: its extent, and how far inside its sides are."""
+"""A convex polyhedron of states of rest: its extent, and the margin of its inequalities."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.numerics.linear_program import maximise
 
-#: Rounding error of a margin, relative to the numbers it is made of.
+#: Rounding error of a margin, relative to its terms.
 ROUNDING = 1e-13
 
 
 class Polyhedron(NamedTuple):
-    """``x = origin + N z`` with ``A z + b >= 0``; empty where not ``consistent``. ``size``:
-    magnitude of the parts of ``b``; ``used`` marks the inequalities that there are."""
+    """``x = origin + N z`` with ``A z + b >= 0``; empty unless ``consistent``. ``size``: magnitude
+    of the terms of ``b``; ``used`` marks the existing inequalities."""
 
     origin: Float[Array, " m"]
     N: Float[Array, "m m"]
@@ -28,16 +28,16 @@ class Polyhedron(NamedTuple):
 
 
 def extent(p: Polyhedron):
-    """Lower and upper bounds of all unknowns, and whether there is a point at all."""
+    """Lower and upper bounds of all unknowns, and whether the polyhedron has a point at all."""
     zero = jnp.zeros((p.N.shape[1],), p.N.dtype)
-    # Differences below the rounding error of their parts are zero: a set may be a point.
+    # Differences below the rounding error of their terms are zero: a set may be a point.
     p = p._replace(b=jnp.where(jnp.abs(p.b) <= ROUNDING * p.size, 0.0, p.b))
     _, feasible = maximise(zero, p.A, p.b)
     exists = feasible & p.consistent
 
     def bound(direction):
         z, bounded = maximise(direction, p.A, p.b)
-        # A coordinate that the free ones do not move has one value.
+        # A coordinate that no free unknown moves has one value.
         fixed = jnp.all(direction == 0.0)
         return jnp.where(fixed, 0.0, jnp.where(bounded, direction @ z, jnp.inf))
 
@@ -51,8 +51,8 @@ def extent(p: Polyhedron):
 
 
 def margin(p: Polyhedron):
-    """The margin ``s <= 1``, as a fraction of the numbers in each inequality, and a state that has
-    it; NaN where the equations contradict each other."""
+    """The margin ``s <= 1``, as a part of the terms of each inequality, and a state with this
+    margin; NaN if the equations contradict each other."""
     steepest = jnp.max(jnp.abs(p.A), axis=1, initial=0.0)
     weight = jax.lax.stop_gradient(jnp.where(p.size > 0, p.size, steepest))
     last = jnp.zeros((1, p.A.shape[1]), p.A.dtype)

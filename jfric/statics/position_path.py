@@ -1,4 +1,4 @@
-"""Paths of equilibria of mechanisms: compiled equations, starts, and what a path passes through."""
+"""Paths of equilibria of mechanisms: compiled equations, starts, and the test for known states."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ class PositionPaths(Curves):
         return Arc(self.kernel, here, scales, limits)
 
     def passes(self, branch: Branch, p: float, x: np.ndarray, ways: list, scales: Scales) -> bool:
-        """Whether ``branch`` goes through the state ``x`` at ``p`` (and, where given, this way)."""
+        """Whether ``branch`` goes through the state ``x`` at ``p`` (and, if given, along
+        ``ways[0]``)."""
         u = np.append(x / scales.x, p / scales.p)
         parts = (branch.q, branch.lambda_t, branch.lambda_n, branch.reaction)
         rows = np.concatenate(parts, axis=1) / scales.x

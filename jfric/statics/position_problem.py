@@ -1,12 +1,12 @@
 """The static problem of a mechanism, whose directions and forces depend on its position.
 
-Unknown are ``x = (q, lambda_T, lambda_N, lambda_J)``::
+The unknowns are ``x = (q, lambda_T, lambda_N, lambda_J)``::
 
     f(t, q) + R_T^T lambda_T + W_N^T lambda_N + J^T lambda_J = 0,    phi(t, q) = 0
     0 <= g_N(t, q)  _|_  lambda_N >= 0
     lambda_T in -mu N Sign(s),     s = g_T(t, q) - g_T(t, q_0)
 
-``s`` is how far a contact has slid since the reference state ``q_0``, the initial position.
+``s`` is the sliding distance of a contact from the reference state ``q_0``, the initial position.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from jfric.system.problem import Problem
 from jfric.system.start import started
 from jfric.system.state_function import Rate
 
-#: Who refuses, in messages.
+#: Name of this computation in messages.
 WHO = "the static problem of a mechanism from a reference state"
 
 
@@ -47,9 +47,9 @@ class Facts(NamedTuple):
     joints: tuple[str, ...]
     axes: tuple[str, ...]
     names: tuple[str, ...]
-    #: Contacts that have a tangent.
+    #: Whether each contact has a tangent.
     rubs: tuple[bool, ...]
-    #: Contacts on both sides of a joint with friction: one of the two carries.
+    #: Contacts on both sides of a joint with friction, of which one carries.
     opposed: tuple[tuple[int, int], ...]
     #: Which degrees of freedom (n,) are angles.
     turns: tuple[bool, ...]
@@ -82,7 +82,7 @@ class AtRest(NamedTuple):
     mechanics: Mechanics
     t: Float[Array, ""]
     q0: Float[Array, " n"]
-    #: Where contacts are in the reference state: ``s = g_T(t, q) - slip0``.
+    #: Places of the contacts in the reference state: ``s = g_T(t, q) - slip0``.
     slip0: Float[Array, " nt"]
 
 
@@ -98,14 +98,14 @@ def at_rest(problem: Problem, t=None) -> AtRest:
 
 
 def forces_at(rest: AtRest, q: Float[Array, " n"]) -> Float[Array, " n"]:
-    """All forces but those of contacts and joints."""
+    """All forces except those of contacts and joints."""
     return applied_force(rest.mechanics, rest.t, q, jnp.zeros_like(q))
 
 
 def state_equations(
     rest: AtRest, x: Float[Array, " m"]
 ) -> tuple[Float[Array, " n"], Float[Array, " k"], Reading]:
-    """Forces that do not balance, values of joints, and what contacts are at the state ``x``."""
+    """Unbalanced forces, values of joints, and readings of contacts at the state ``x``."""
     mechanics, t = rest.mechanics, rest.t
     n, nt, nu = mechanics.n, mechanics.n_contacts, mechanics.n_unilateral
     q, lambda_t, lambda_n, lambda_j = jnp.split(x, np.cumsum([n, nt, nu]))
@@ -126,7 +126,7 @@ def state_equations(
 
 
 def _directions(mechanics: Mechanics, t, q) -> tuple[Float[Array, "nt n"], Float[Array, "nu n"]]:
-    """``R_T`` and ``W_N`` at ``q``, without what motion alone needs."""
+    """``R_T`` and ``W_N`` at ``q``, without the terms that only motion needs."""
     nt, varying = mechanics.n_contacts, mechanics.varying
     R = jnp.concatenate([mechanics.R_T, mechanics.W_N])
     if varying is not None and varying.displacements is not None:
@@ -158,7 +158,7 @@ def position_equations(
     gap, pressed = jnp.concatenate([none, r.gap]), jnp.concatenate([none, r.lambda_n])
     first = jnp.where(stick, r.static[0] + r.lambda_t, jnp.where(is_open, gap, side * r.slip))
     second = jnp.where(stick, r.static[1] - r.lambda_t, pressed)
-    # The side of a joint that does not carry has a gap of zero all the same.
+    # The side of a joint that does not carry also has a gap of zero.
     beside = np.isin(np.arange(nt), [i for pair in facts.opposed for i in pair])
     looks = stick | (side != 0) | (is_open & ~beside)
     used = jnp.concatenate([looks, stick | (unilateral & ~is_open), stick & unilateral])
@@ -184,7 +184,7 @@ def linearise(
 
 
 def require_position(problem: Problem) -> None:
-    """Raise :class:`ProblemError` for what has no static problem from a reference state."""
+    """Raise :class:`ProblemError` for problems without a static problem from a reference state."""
     require_rest(problem, WHO, AT_REST - {"carried", "position"})
     for label in problem.labelled(*FORMS):
         raise ProblemError(

@@ -1,7 +1,7 @@
 """States of the static problem of a mechanism, by Newton's method in every combination of modes.
 
-It begins at the reference position and ends at the nearest solution in these modes, if at any:
-there may be others.
+The search begins at the reference position and ends at the nearest solution in these modes, if it
+finds one: there may be others.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from jfric.statics.position_problem import (
 )
 from jfric.statics.reading import combinations
 
-#: Steps of Newton's method, and how far one may turn [rad] or move, in lengths of the problem.
+#: Most steps of Newton's method, and largest turn [rad] and movement (in lengths of the problem).
 STEPS, TURN, MOVE = 60, 0.5, 1.0
 #: Last step of Newton's method, relative to the magnitudes of the unknowns.
 NEAR = 1e-7
-#: Largest residual of a solution and negative margin, relative to what they are made of.
+#: Largest residual and negative margin of a solution, relative to their terms.
 SOLVED = 1e-10
-#: Part of the largest singular value below which equations leave something open.
+#: Part of the largest singular value below which equations leave a direction undetermined.
 SINGULAR = 1e-11
-#: Combinations of modes beyond which they are not tried.
+#: Largest number of combinations of modes that are tried.
 MAX_MODES = 1024
 
 
@@ -75,7 +75,7 @@ def scales_of(rest: AtRest, facts: Facts) -> Float[Array, " m"]:
 
 
 def position_candidates(rest: AtRest, facts: Facts, modes: Int[Array, "c nt"]) -> Candidate:
-    """Where Newton's method ends in each of ``modes``."""
+    """The end points of Newton's method in each of ``modes``."""
     scale = scales_of(rest, facts)
     start = jnp.zeros_like(scale).at[: facts.n].set(rest.q0)
     return jax.vmap(lambda mode: _candidate(rest, facts, mode, start, scale))(modes)
@@ -85,14 +85,14 @@ def _candidate(rest: AtRest, facts: Facts, mode, start, scale) -> Candidate:
     reach = jnp.where(np.asarray(facts.turns), TURN, MOVE) * scale[: facts.n]
 
     def equations(rest, x):
-        """Equations, with rows and columns made comparable."""
+        """Equations, with rows and columns scaled to be comparable."""
         found, A, G = linearise(rest, facts, mode, x)
         A = A * scale
         row = _positive(jnp.sum(jnp.abs(A), axis=1))
         return found, A / row[:, None], row, G
 
     def step(found, parts, row):
-        # The smallest one, where others do as well.
+        # The smallest step, where others solve the equations as well.
         u, values, vt = parts
         used = values > SINGULAR * jnp.max(values)
         turned = jnp.where(used, matvec(u.T, found.residual / row) / _positive(values), 0.0)
@@ -114,7 +114,7 @@ def _candidate(rest: AtRest, facts: Facts, mode, start, scale) -> Candidate:
     _, x, _, change = jax.lax.while_loop(
         goes_on, improved, (*begin, begin[1], jnp.asarray(jnp.inf, start.dtype))
     )
-    # One step with the derivatives of the solution; where it is one, it is no way any more.
+    # One step with the derivatives of the solution; at a solution the step itself is zero.
     found, A, row, G = equations(rest, x)
     A, row, G = jax.lax.stop_gradient((A, row, G))
     parts = singular_values(A)

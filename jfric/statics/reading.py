@@ -10,13 +10,14 @@ import numpy as np
 
 from jfric.results.modes import Mode
 
-#: What counts as zero where modes meet, relative to the largest force or length.
+#: Size, relative to the largest force or length, below which a value counts as zero where modes
+#: meet.
 AT_CHANGE = 1e-9
 
 
 class Reading(NamedTuple):
-    """Slid distances (nt,), gaps (nu,), forces, and limits of friction (2, nt), static and kinetic,
-    for both directions of sliding."""
+    """Sliding distances (nt,), gaps (nu,), forces, and limits of friction (2, nt), static and
+    kinetic, for both directions of sliding."""
 
     slip: Any
     gap: Any
@@ -29,9 +30,9 @@ class Reading(NamedTuple):
 def modes_of(
     reading: Reading, rubs: tuple[bool, ...], length: float, force: float
 ) -> list[tuple[Mode, ...]]:
-    """The modes that each contact is in; several where modes meet.
+    """The possible modes of each contact; several where modes meet.
 
-    ``rubs`` (nt,): contacts that have a tangent; ``length``, ``force``: what counts as zero.
+    ``rubs`` (nt,): contacts that have a tangent; ``length``, ``force``: sizes that count as zero.
     """
     slip, lambda_t = np.asarray(reading.slip), np.asarray(reading.lambda_t)
     upper, lower = np.asarray(reading.static)
@@ -59,7 +60,7 @@ def modes_of(
 def combinations(
     choices: Sequence[Sequence[Mode]], opposed: Sequence[tuple[int, int]] = ()
 ) -> list[tuple[Mode, ...]]:
-    """All combinations of the modes ``choices`` of each contact, the first varying slowest; of the
-    two sides of a joint, which are ``opposed``, one carries."""
+    """All combinations of the modes ``choices`` of each contact, the first varying slowest, in
+    which one of the two ``opposed`` sides of each joint carries."""
     found = itertools.product(*choices)
     return [c for c in found if all((c[i] == Mode.OPEN) != (c[j] == Mode.OPEN) for i, j in opposed)]

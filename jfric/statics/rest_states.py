@@ -1,6 +1,6 @@
-"""Where a system with friction can stay at rest, whatever its history.
+"""States in which a system with friction can stay at rest, whatever its history.
 
-Positions and reactions with::
+They are positions and reactions with::
 
     K q = f + W_T^T lambda_T + W_N^T lambda_N
     -c+ <= lambda_T <= c-,   lambda_N >= 0 and g_N = 0 (closed),   lambda_N = 0 and g_N >= 0 (open)
@@ -40,7 +40,7 @@ from jfric.statics.static_problem import StaticProblem, require_static, static_p
 from jfric.system.joint_equations import joint_equations
 from jfric.system.problem import Problem
 
-#: Unilateral contacts up to which every choice of closed ones is tried.
+#: Number of unilateral contacts up to which every choice of closed ones is tried.
 MAX_UNILATERAL = 8
 
 
@@ -48,16 +48,16 @@ MAX_UNILATERAL = 8
 class RestStates(eqx.Module):
     """Sets of rest states, one row for each choice of closed contacts.
 
-    A mechanism is judged where it stands: ``q`` is its initial position, closed is what has no gap
-    there, and a row is a choice of the sides on which joints with friction push.
+    A mechanism is evaluated at its initial position ``q``: contacts without a gap there are closed,
+    and a row is a choice of the sides on which joints with friction push.
 
-    Those with ``exists`` count, ``count`` of them. Each is a convex set of positions and reactions;
-    ``q_low`` and ``q_high`` (p, n) [m, rad], ``lambda_t_low``, ``lambda_t_high`` (p, nt) and
-    ``lambda_n_low``, ``lambda_n_high`` (p, nu) [N], ``reaction_low`` and ``reaction_high`` (p, k)
-    [N, N m] are its extent in each coordinate, infinite where it has no end; ``axes``, ``names``
-    and ``joints`` are those of degrees of freedom, contacts and reactions.
+    The rows with ``exists`` count, ``count`` of them. Each is a convex set of positions and
+    reactions; ``q_low`` and ``q_high`` (p, n) [m, rad], ``lambda_t_low``, ``lambda_t_high`` (p, nt)
+    and ``lambda_n_low``, ``lambda_n_high`` (p, nu) [N], ``reaction_low`` and ``reaction_high`` (p,
+    k) [N, N m] are its extent in each coordinate, infinite where it has no end; ``axes``, ``names``
+    and ``joints``: names of degrees of freedom, contacts and reactions.
     ``closed``: which unilateral contacts are closed. Under ``vmap`` arrays have the batch axis in
-    front. The friction that holds a block is known::
+    front. The friction force that holds a block is unique::
 
         >>> block = jfric.Problem(
         ...     ["x"],
@@ -88,7 +88,7 @@ class RestStates(eqx.Module):
     joints: tuple[str, ...] = eqx.field(static=True)
 
     def table(self) -> list[dict[str, Any]]:
-        """The sets of one problem as rows: intervals (low, high) by name of coordinate."""
+        """The sets of one problem as rows: intervals (low, high) by name of the coordinate."""
         nu = self.closed.shape[-1]
         normals = self.names[len(self.names) - nu :]
         return [
@@ -150,7 +150,7 @@ def polyhedron(static: StaticProblem, closed: Bool[Array, " nu"]) -> Polyhedron:
 
 
 def rest_states(problem: Problem, *, t=None) -> RestStates:
-    """See :func:`jfric.equilibria` with ``meaning="rest"``."""
+    """Rest states of ``problem``: :func:`jfric.equilibria` with ``meaning="rest"``."""
     return _solve(problem, t)
 
 
@@ -160,7 +160,7 @@ class RestSets(NamedTuple):
     #: Unilateral contacts that may carry, in each choice.
     closed: Bool[Array, "p nu"]
     sets: Polyhedron
-    #: Positions, frictions, normal forces and reactions of joints of unknowns.
+    #: Function from unknowns to positions, frictions, normal forces and reactions of joints.
     split: Callable
     axes: tuple[str, ...]
     names: tuple[str, ...]
@@ -168,7 +168,7 @@ class RestSets(NamedTuple):
 
 
 def rest_sets(problem: Problem, t) -> RestSets:
-    """All rest states of ``problem``: of a mechanism where it stands, else anywhere."""
+    """All rest states of ``problem``: for a mechanism at its initial position, else anywhere."""
     if is_mechanism(problem):
         here = held(problem, t)
         nt, nu = here.mechanics.n_contacts, here.mechanics.n_unilateral
@@ -217,7 +217,7 @@ def _solve(problem: Problem, t) -> RestStates:
 
 
 def require_rest(problem: Problem) -> None:
-    """Raise :class:`jfric.ProblemError` for what has no states of rest that can be computed."""
+    """Raise :class:`jfric.ProblemError` for problems whose states of rest cannot be computed."""
     if is_mechanism(problem):
         require_held(problem)
     else:

@@ -1,9 +1,8 @@
 """One step along a branch in fixed modes, with the first change of mode inside it.
 
 Between two points the state is a cubic polynomial through values and derivatives at both ends; the
-true state in the middle says how good it is. Margins are such cubics as well: their Bernstein
-coefficients prove that there is no zero, otherwise the first one is narrowed down on the branch
-itself.
+true state in the middle gives its error. Margins are such cubics as well: their Bernstein
+coefficients prove that there is no zero; otherwise the first zero is located on the branch itself.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from jfric.statics.reading import AT_CHANGE
 #: Largest error of the cubic in the middle of a step, relative to the magnitude of the numbers.
 TOLERANCE = 1e-6
 _NEWTON = 60
-#: Moves of a zero that rounding errors cause, as a part of the parameter.
+#: Moves of a zero that rounding errors may cause, as a part of the parameter.
 ROUNDED = 1e-11
 
 At = Callable[[float], BranchPoint]
@@ -28,7 +27,7 @@ At = Callable[[float], BranchPoint]
 class Outcome(NamedTuple):
     """Points of an accepted step, the last one at its end; ``crossing``: a margin is zero there.
 
-    Empty where the step was too long.
+    The list is empty if the step was too long.
     """
 
     points: list[BranchPoint]
@@ -45,7 +44,7 @@ def smooth_step(at: At, first: BranchPoint, h: float) -> Outcome:
     coefficients = _bernstein(first.margin, first.rate, last.margin, last.rate, h)
     zero = 1e-13 * np.maximum(first.margin_size, last.margin_size)
     doubt = np.abs(middle.margin - coefficients @ np.array([1, 3, 3, 1]) / 8)
-    # A margin that is zero at the start has left zero or stays there.
+    # A margin that is zero at the start leaves zero or stays there.
     begins = np.abs(first.margin) <= AT_CHANGE * first.margin_size
     low = np.min(
         coefficients - doubt[:, None], axis=1, initial=np.inf, where=~begins[:, None] | _LATER
@@ -63,7 +62,7 @@ def smooth_step(at: At, first: BranchPoint, h: float) -> Outcome:
 
 
 def _checked(points: list[BranchPoint], *, crossing: bool) -> Outcome:
-    """The outcome, or a refusal where an earlier zero was passed over."""
+    """The outcome, or a refusal if an earlier zero was skipped."""
     for point in points:
         if np.any(point.used & (point.margin < -AT_CHANGE * point.margin_size)):
             return Outcome([], crossing=False)
@@ -92,9 +91,9 @@ def _bernstein(g0, d0, g1, d1, h: float) -> np.ndarray:
 
 
 def _root(b: np.ndarray, begins: bool) -> float | None:
-    """First zero in (0, 1] at which the cubic falls below zero; a known one at 0 is left out."""
+    """First zero in (0, 1] at which the cubic falls below zero, apart from a known one at 0."""
     if begins:
-        # Divided by s: a quadratic with the same further zeros.
+        # Division by s leaves a quadratic with the same further zeros.
         b = np.array([3 * b[1], 1.5 * b[2], b[3]])
         power = np.array([b[0] - 2 * b[1] + b[2], 2 * (b[1] - b[0]), b[0]])
     else:
@@ -127,7 +126,7 @@ def _locate(
         change = -point.margin[i] / point.rate[i]
         following = min(max(float(p + change), low), high)
         move = abs(following - p)
-        # Rounding errors of a margin may move its zero to and fro.
+        # Rounding errors of a margin may move its zero back and forth.
         done = move <= 4 * np.finfo(float).eps * size or before <= move <= ROUNDED * size
         if done:
             return at(following)

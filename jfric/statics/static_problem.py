@@ -1,6 +1,6 @@
 """The static contact problem: equilibrium, and the laws of contact and friction in displacements.
 
-Unknown are positions and reactions::
+The unknowns are positions and reactions::
 
     K q = f + W_T^T lambda_T + W_N^T lambda_N
     0 <= g_N = gap + W_N q  _|_  lambda_N >= 0
@@ -32,7 +32,7 @@ class StaticProblem(eqx.Module):
 
     Friction elements with a given normal force come first (``nf``), then unilateral contacts
     (``nu``). Limits of friction: ``-c+ <= lambda_T <= c-`` with ``c = cap + mu lambda_N``; stick
-    holds up to the static ones, sliding feels the kinetic ones, at the velocity of the belt.
+    holds up to the static limits, sliding has the kinetic ones, at the velocity of the belt.
     """
 
     K: Float[Array, "n n"]
@@ -42,8 +42,8 @@ class StaticProblem(eqx.Module):
     #: Tangential positions in the reference state: ``s = W_T q - slip0``.
     slip0: Float[Array, " nt"]
     gap0: Float[Array, " nu"]
-    #: Limits that do not depend on an unknown, for the two directions of sliding, then
-    #: coefficients on the own normal force (zero for friction elements): static and kinetic.
+    #: Limits that do not depend on an unknown, for the two directions of sliding, then coefficients
+    #: of the own normal force (zero for friction elements); static and kinetic.
     cap_static: Float[Array, "2 nt"]
     cap_kinetic: Float[Array, "2 nt"]
     mu_static: Float[Array, "2 nt"]
@@ -56,7 +56,7 @@ class StaticProblem(eqx.Module):
     unilateral: tuple[bool, ...] = eqx.field(static=True)
     axes: tuple[str, ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
-    #: Contacts that have a tangent, as known before tracing.
+    #: Whether each contact has a tangent, as known before tracing.
     rubs: tuple[bool, ...] = eqx.field(static=True)
 
     @property

@@ -1,5 +1,5 @@
 """Paths of equilibria of systems whose equations are linear in each mode: compiled equations,
-starts, and what a path passes through."""
+starts, and the test for known states."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jfric.statics.static_problem import StaticProblem, static_problem
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 
-#: Steps shorter than this fraction of the interval end a branch.
+#: Length, as a part of the interval, below which a step ends a branch.
 SHORTEST = 1e-9
 
 
@@ -115,7 +115,8 @@ class StraightPaths(Curves):
         return scales_at(last, self.n, self.span, scales)
 
     def passes(self, branch: Branch, p: float, x: np.ndarray, ways: list, scales: Scales) -> bool:
-        """Whether ``branch`` goes through the state ``x`` at ``p`` (and, where given, this way)."""
+        """Whether ``branch`` goes through the state ``x`` at ``p`` (and, if given, along
+        ``ways[0]``)."""
         del scales
         return _passes(branch, self.kernel, p, x, ways)
 
@@ -128,7 +129,7 @@ def _kernel(problem: Problem, name: str, t) -> Kernel:
 
     @functools.lru_cache(maxsize=512)
     def point(p: float, mode: bytes):
-        # Arrays: a Python number would be compiled in.
+        # Arrays, because a Python number would be compiled in.
         found = point_at(leaves, np.asarray(p), np.frombuffer(mode, np.int32))
         return BranchPoint(*jax.device_get(found))
 
@@ -180,7 +181,8 @@ def _compiled(tree, structure: _Structure, name: str):
 
 
 def _passes(branch: Branch, kernel: Kernel, p: float, x: np.ndarray, ways: list) -> bool:
-    """Whether ``branch`` goes through the state ``x`` at ``p`` (and, where given, this way)."""
+    """Whether ``branch`` goes through the state ``x`` at ``p`` (and, if given, along
+    ``ways[0]``)."""
     size = np.maximum(np.abs(x), 1e-6 * np.max(np.abs(x), initial=0.0))
     scale = np.where(size > 0, size, 1.0)
     for part in branch.segments():

@@ -1,6 +1,6 @@
 """The verification list: one entry for each case, a system with changes and expected values.
 
-A file of ``data/`` with the name of a case holds its exact values and its changes of mode; the
+A file in ``data/`` with the name of a case holds its exact values and its changes of mode; the
 checks in the case's configuration file count as well. A new case is one line of ``cases``.
 """
 
@@ -17,9 +17,9 @@ _DATA = Path(__file__).resolve().parent / "data"
 _CLOSED_FORM = "closed form"
 EXACT, RUNGE_KUTTA = "exact", "runge-kutta"
 
-#: Ten impacts in a row, or a sequence that accumulates, pass their errors on.
+#: Error of ten impacts in a row, or of a sequence that accumulates, which pass their errors on.
 CHAINED = 1e-8
-#: Straight lines between breakpoints of the load.
+#: Error on straight lines between breakpoints of the load.
 QUASI_STATIC = 1e-12
 
 
@@ -39,14 +39,14 @@ class Expected:
 
 @dataclass(frozen=True)
 class Case:
-    """A system, what is changed in it, and what must come out.
+    """A system, the changes in it, and the expected results.
 
-    ``config``: name of a shipped file. ``set``: parameters changed, by path; the file's own
-    checks are used where nothing is changed. ``relative``: error allowed with the exact flow,
-    relative to the expected time or to the peak of the component. ``sequence``: changes of mode,
-    such as ``"slip+ > stick"``, in order. ``flows``: each is run if it can represent the system.
-    ``solver``: settings of another solver than the event-driven one; it is held to the tolerances
-    of ``expected`` alone.
+    ``config``: name of a shipped file. ``set``: changed parameters, by path; the file's own checks
+    are used if nothing is changed. ``relative``: error allowed with the exact flow, relative to the
+    expected time or to the peak of the component. ``sequence``: changes of mode, such as ``"slip+ >
+    stick"``, in order. ``flows``: each is run if it can represent the system. ``solver``: settings
+    of another solver than the event-driven one, for which only the tolerances of ``expected``
+    apply.
     """
 
     name: str
@@ -178,7 +178,7 @@ def cases() -> list[Case]:
 
 
 def _listed(name: str, relative: float = 1e-10) -> Case:
-    """The shipped system of this name, with what its file of ``data/`` holds."""
+    """The shipped system of this name, with the content of its file in ``data/``."""
     path = _DATA / f"{name}.json"
     if not path.is_file():
         return Case(name, name, relative=relative)
@@ -195,7 +195,7 @@ def _case(
     tolerance: float = 0.0,
     **settings: Any,
 ) -> Case:
-    """A case with expected ``values`` of one source and tolerance; ``settings``: its fields."""
+    """A case with expected ``values`` of one source and tolerance; ``settings``: other fields."""
     expected = tuple(Expected(x, value, tolerance, source) for x, value in values.items())
     return Case(name, config, expected=expected, **settings)
 
@@ -216,7 +216,7 @@ def _stops() -> list[Case]:
 
 
 def _disc_in_proportion() -> Case:
-    """The disc of ``disc_slip_spin`` with slip and spin in the proportion that they end with: both
+    """The disc of ``disc_slip_spin`` with slip and spin in the proportion of its end, so that both
     fall at constant rates."""
     ratio, time, rim = 0.653001789205598, 0.7203604093106174, 2.0
     values = {"event_count": 1, "event_time(1)": time, "final.x": 0.5 * ratio * rim * time}
@@ -245,7 +245,8 @@ def _for_ever() -> list[Case]:
             "m9_hold",
             {"final.x": moves, "event_count": 0},
             set={"load.F": 4.91},
-            # The push exceeds the limit by a thousandth of it: rounding counts a thousand times.
+            # The push exceeds the limit by a thousandth of it, which amplifies rounding a thousand
+            # times.
             relative=1e-11,
         ),
         _listed("m9_static_kinetic", relative=1e-12),
@@ -260,7 +261,7 @@ def _for_ever() -> list[Case]:
 
 
 def _time_stepping() -> list[Case]:
-    """Schemes of fixed step: their own discrete solutions, and exact values at their own order."""
+    """Schemes of fixed step: their own discrete solutions, and exact values at their order."""
     own = "reference implementation of the scheme"
     rows = (
         (0.5, 1e-2, 0.1374358212),
@@ -281,7 +282,7 @@ def _time_stepping() -> list[Case]:
         )
         for theta, dt, value in rows
     ]
-    # Of first order through switches: half a step in a switching time moves what follows.
+    # First order at switches: an error of half a step in a switching time moves the later motion.
     result += [
         _case(
             f"ve0116 {name}",
@@ -311,7 +312,7 @@ def _time_stepping() -> list[Case]:
             expected=(Expected("event_count", 60, 0.0, published), *displacements),
             solver={"name": "stabilised-midpoint", "dt": 1e-3},
         ),
-        # The count moves by a few with rounding.
+        # The count changes by a few with rounding.
         Case(
             "janovsky_5_3 plain",
             "janovsky_4_1",

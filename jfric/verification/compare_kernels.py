@@ -1,4 +1,4 @@
-"""Comparison of one trajectory by several forms of the computation, which must agree."""
+"""Comparison of one trajectory by several kernels of the computation, which must agree."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from jfric.verification.evaluate import Trajectory
 from jfric.verification.jobs import Job
 from jfric.verification.result import Result, judged, whole
 
-#: Error relative to the scale of a quantity, where nothing is known of it.
+#: Error relative to the scale of a quantity for jobs that do not state one.
 UNKNOWN = 1e-7
 
 
 def agreement(first: Job, expected: Trajectory, other: Job, found: Trajectory) -> list[Result]:
-    """Checks that the trajectory of ``other`` is that of ``first``: the same status, flags and
-    changes of mode, at times and with positions that differ no more than the errors of both."""
+    """Checks that the trajectories of ``other`` and ``first`` agree: the same status, flags and
+    changes of mode, at times and with positions that differ by no more than the errors of both."""
     a, b = expected.solution, found.solution
     about = {"case": other.case, "solver": other.label}
     than = f"than with the {first.kernel} kernel"
@@ -50,7 +50,7 @@ def agreement(first: Job, expected: Trajectory, other: Job, found: Trajectory) -
 
 
 def _unlike(a: Events, b: Events) -> int:
-    """How many records of the logs differ in contact, modes, or whether it is an impact."""
+    """Number of records of the logs that differ in contact, modes, or kind (impact or not)."""
 
     def records(log: Events):
         columns = (log.contact, log.from_mode, log.to_mode, log.impact)

@@ -1,4 +1,4 @@
-"""Where the shipped configuration files are."""
+"""Places of the shipped configuration files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def config_directory() -> Path:
-    """Folder of the shipped files: inside an installed package, or beside it in a checkout."""
+    """Folder of the shipped files: inside an installed package, or next to it in a checkout."""
     for folder in (_PACKAGE / "configs", _PACKAGE.parent / "configs"):
         if folder.is_dir():
             return folder
@@ -27,7 +27,7 @@ def shipped(name: str) -> Path:
 
 
 def files_in(paths: list[Path]) -> list[Path]:
-    """All configuration files among ``paths``; folders are searched through."""
+    """All configuration files among ``paths``, including those in folders."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():

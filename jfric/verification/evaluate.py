@@ -1,7 +1,7 @@
-"""The value of a quantity on a trajectory, and the scale that its error is compared with.
+"""The value of a quantity on a trajectory, and the scale for its error.
 
-What a quantity means is one of :mod:`jfric.observables`. States at given times and at events are
-read from the solution; everything else is reduced while the solver goes, as in a sweep.
+A quantity is one of :mod:`jfric.observables`. States at given times and at events are read from the
+solution; all other quantities are reduced during the simulation, as in a sweep.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ TIMES = ("event_time", "last_event_time", "stop_time")
 
 
 class Trajectory(NamedTuple):
-    """Data from which checks are evaluated: a solution that was asked for at :func:`needed_times`
-    and at the end, and the values from :func:`reduced` by name."""
+    """Data for the evaluation of checks: a solution with outputs at :func:`needed_times` and at the
+    end, and the values from :func:`reduced` by name."""
 
     problem: Problem
     solution: Solution
     reduced: Mapping[str, Any] = {}
 
     def at(self, times: np.ndarray) -> Trajectory:
-        """This trajectory with a solution that was asked for at these ``times`` alone."""
+        """The trajectory with a solution that has only these ``times`` as outputs."""
         chosen = np.isin(np.asarray(self.solution.ts), times)
         return self._replace(solution=rows_of(self.solution, chosen))
 
@@ -166,7 +166,7 @@ def scale(quantity: Quantity, expected: float, trajectory: Trajectory) -> float:
 
 
 def _is_recorded(meaning: Observable, problem: Problem) -> bool:
-    """Whether outputs or the log of events hold it."""
+    """Whether outputs or the log of events hold the quantity."""
     if isinstance(meaning, Final) and any(e.stops for e in problem.section("event").values()):
         return False
     if isinstance(meaning, (AtEvent, BeforeEvent)):

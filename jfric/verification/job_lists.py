@@ -1,4 +1,4 @@
-"""Which jobs a verification has: those of the shipped list, or of a user's own files."""
+"""Jobs of a verification: those of the shipped list, or those of a user's files."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ from jfric.verification.static_checks import StaticJob, is_static, static_job
 RUNGE_KUTTA_ERROR = 1e-7
 RTOL = 1e-10
 
-#: Stands for every kernel by its name; "auto" is one of them.
+#: Name that stands for every kernel; "auto" is one of them.
 ALL = "all"
 KERNELS = tuple(name for name in get_args(Kernel) if name != "auto")
 
 AnyJob = Job | StaticJob | PeriodicJob | Refused
 Jobs = list[AnyJob]
-#: Jobs that are computed together.
+#: Groups of jobs that are computed together.
 Works = list[Sequence[AnyJob]]
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Settings that select what is verified (see :func:`jfric.verify`); they give the same jobs in
-    the same order wherever the jobs are made."""
+    """Settings that select the verified jobs (see :func:`jfric.verify`); they give the same jobs in
+    the same order in every process."""
 
     paths: tuple[str | os.PathLike[str], ...] = ()
     case: str | Sequence[str] | None = None
@@ -59,8 +59,8 @@ class Selection:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def jobs(self, remark: Callable[[str], None] | None = None) -> Jobs:
-        """All jobs; ``remark`` is told which files hold nothing to verify. Raises
-        :class:`jfric.ProblemError` where there are none, or a single file is refused."""
+        """All jobs; ``remark`` is called with sentences on files without checks. Raises
+        :class:`jfric.ProblemError` if there are no jobs, or a single file is refused."""
         if self.paths:
             found = file_jobs(self.paths, self.flow, remark, self.options)
             found = _selected(found, self.case, lambda job: job.case)
@@ -76,16 +76,16 @@ class Selection:
 
 
 def works(jobs: Jobs) -> Works:
-    """Jobs that are computed together, in the order in which they begin: orbits take longest, and
-    large groups compile longest."""
+    """Groups of jobs that are computed together, in starting order: orbits take longest, and large
+    groups compile longest."""
     single: Works = [[job] for job in jobs if not isinstance(job, Job)]
     groups = batches([job for job in jobs if isinstance(job, Job)])
     return [*single, *sorted(groups, key=lambda group: -len(group))]
 
 
 def _with_kernel(every: Jobs, kernel: str) -> Jobs:
-    """The trajectories that this kernel can run, with it; with all of them each trajectory as often
-    as there are kernels that can run it, the general one first, and everything else as it is."""
+    """The trajectories that this kernel can run, with it. For all kernels each trajectory appears
+    once for each kernel that can run it, the general one first, and other jobs are unchanged."""
     if kernel != ALL:
         require_kernel(kernel)
     found: Jobs = []
@@ -101,7 +101,7 @@ def _with_kernel(every: Jobs, kernel: str) -> Jobs:
 
 
 def _by_kernel(job: Job, kernel: str) -> Job | None:
-    """Copy of ``job`` with this ``kernel``; None where the kernel cannot run the job."""
+    """Copy of ``job`` with this ``kernel``; None if the kernel cannot run the job."""
     solver = dataclasses.replace(job.solver, kernel=kernel)
     try:
         solver.has_small_passes(job.problem)
@@ -112,7 +112,7 @@ def _by_kernel(job: Job, kernel: str) -> Job | None:
 
 
 def _with_outputs(job: AnyJob, count: int) -> AnyJob:
-    """Copy of ``job`` with ``count`` further times for whoever looks at the trajectory."""
+    """Copy of ``job`` with ``count`` further times, for users of the trajectory."""
     if not isinstance(job, Job):
         return job
     return dataclasses.replace(job, further=np.linspace(job.ts[0], job.ts[-1], count))
@@ -123,7 +123,7 @@ def listed_jobs(
     flow: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Jobs:
-    """Jobs of the shipped list; with ``options`` of the cases whose solver takes these settings."""
+    """Jobs of the shipped list; with ``options`` only cases whose solver takes these settings."""
     from jfric.verification.cases import cases
 
     configs: dict[str, Config] = {}
@@ -148,7 +148,7 @@ def listed_jobs(
 
 
 def _solver_of(config: Config) -> str:
-    """The name of the solver that a file asks for."""
+    """Name of the solver in a file."""
     return str(config.solver.get("name", SOLVERS[0]))
 
 
@@ -175,7 +175,7 @@ def _case_jobs(entry: Case, config: Config, flow: str | None) -> Jobs:
         )
         for e in entry.expected
     )
-    # Closed-form values of the list are held to its tighter tolerance; published ones stay.
+    # Closed-form values of the list have its tighter tolerance; published values keep theirs.
     repeated = {check.quantity for check in further}
     own = [c for c in config.checks if c.relative is not None or c.quantity not in repeated]
     every = (*own, *further)
@@ -196,7 +196,7 @@ def _case_jobs(entry: Case, config: Config, flow: str | None) -> Jobs:
             continue
         if flow == "auto" and each != (EXACT if linear else RUNGE_KUTTA):
             continue
-        # A file that says how exact it wants to be is held to that.
+        # A file with its own tolerance is verified with that tolerance.
         own = "rtol" in config.solver
         loose = each == RUNGE_KUTTA and not own
         relative = max(RUNGE_KUTTA_ERROR, entry.relative) if loose else entry.relative
@@ -213,8 +213,8 @@ def file_jobs(
     remark: Callable[[str], None] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Jobs:
-    """Jobs of the files and folders of a user, for each file that holds checks. A file that is
-    refused is a job as well, unless it is the only one; ``remark`` is told of the others."""
+    """Jobs of a user's files and folders, for each file with checks. A refused file is a job as
+    well, unless it is the only one; ``remark`` is called for the other files."""
     files = named_files(paths)
     jobs: Jobs = []
     for name, path in files.items():
@@ -235,7 +235,7 @@ def file_jobs(
 
 
 def named_files(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
-    """Files of a user among ``paths`` by what their case is called."""
+    """Files of a user among ``paths``, by the names of their cases."""
     files = files_in([Path(p) for p in paths])
     stems = [path.stem for path in files]
     return {path.stem if stems.count(path.stem) == 1 else str(path): path for path in files}
@@ -244,7 +244,7 @@ def named_files(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
 def _jobs_in(
     path: Path, name: str, flow: str | None, options: Mapping[str, Any] | None
 ) -> tuple[Jobs, str]:
-    """Jobs of one file, or why it has none."""
+    """Jobs of one file, or the reason why it has none."""
     config = load_config(path)
     if not config.checks:
         return [], "found no [[check]], nothing to verify"
@@ -254,7 +254,7 @@ def _jobs_in(
     if not checks:
         return jobs, ""
     solver = _solver_of(config)
-    # Like the shipped cases: --flow keeps what runs with it, and "auto" is right for every solver.
+    # As for shipped cases: --flow selects what can run with it, and "auto" fits every solver.
     if flow in (EXACT, RUNGE_KUTTA) and "flow" not in settings_of(solver):
         return jobs, f"left out, the solver {solver} has no flow {flow!r}"
     if flow == EXACT and not uses_exact_flow(config.problem):
@@ -301,7 +301,7 @@ def output_times(config: Config, quantities: Sequence[Quantity]) -> np.ndarray:
 def _selected(
     entries: list, wanted: str | Sequence[str] | None, name: Callable[[Any], str]
 ) -> list:
-    """Entries whose names match one of the words; each word matches one at least."""
+    """Entries whose names match one of the words; each word has to match at least one."""
     if not wanted:
         return entries
     from fnmatch import fnmatchcase

@@ -1,4 +1,4 @@
-"""Simulations that a verification needs, run in batches of equal structure and judged."""
+"""Simulations for a verification, run in batches of equal structure, and their checks."""
 
 from __future__ import annotations
 
@@ -25,20 +25,19 @@ if TYPE_CHECKING:
     from jfric.results.solution import Solution
     from jfric.system.problem import Problem
 
-#: Jobs of equal structure from which on a vmapped batch pays.
+#: Number of jobs of equal structure from which on a vmapped batch is faster.
 BATCH = 8
-#: Passes that a slow program takes a second for, the time in which a fast one compiles.
+#: Number of passes that take a slow program a second, the time to compile a fast program.
 BRIEF_PASSES = 2000
 
 
 @dataclass(frozen=True)
 class Job:
-    """One trajectory to simulate and the checks made on it.
+    """One trajectory to simulate and its checks.
 
-    ``label``: solver and flow, as shown in tables. ``relative``: error allowed relative to a
-    quantity's scale, beside each check's own tolerance. ``kernel``: the form of the computation
-    that was asked for. ``further``: times at which the trajectory is known, too, without being
-    judged there.
+    ``label``: solver and flow, as shown in tables. ``relative``: allowed error relative to a
+    quantity's scale, in addition to each check's own tolerance. ``kernel``: the requested form of
+    the computation. ``further``: additional output times without checks.
     """
 
     case: str
@@ -55,13 +54,13 @@ class Job:
 
     @property
     def outputs(self) -> np.ndarray:
-        """All times at which the trajectory is known."""
+        """All output times of the trajectory."""
         return np.union1d(self.ts, self.further)
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A file of which nothing can be verified, and the sentence that says why."""
+    """A file that cannot be verified, and a sentence with the reason."""
 
     case: str
     reason: str
@@ -70,7 +69,7 @@ class Refused:
 
 
 def batches(jobs: list[Job]) -> list[list[Job]]:
-    """Jobs whose problems have the same structure and the same solver, together."""
+    """Groups of jobs whose problems have the same structure and the same solver."""
     groups: dict[Any, list[Job]] = {}
     for job in jobs:
         leaves, structure = jax.tree.flatten(job.problem)
@@ -89,7 +88,7 @@ def _motion(
     return simulate(problem, solver=solver, ts=ts), reduced(problem, quantities, solver)(problem)
 
 
-#: Called with ``(problem, ts, solver, quantities)``: motion of ``problem``, and those of
+#: Called with ``(problem, ts, solver, quantities)``: motion of ``problem``, and values of those
 #: ``quantities`` that no solution holds.
 single_motion = Kept(_motion, options=single_options)
 _brief_motion = Kept(_motion, options=brief_options)
@@ -98,8 +97,8 @@ _brief_motion = Kept(_motion, options=brief_options)
 def motion(problem: Problem, ts: jax.Array, solver: Any, quantities: tuple) -> Motion:
     """Motion of ``problem``, and ``quantities`` that no solution holds, computed once.
 
-    Most motions take fewer passes than it takes to compile a fast program for them: a program that
-    compiles soon computes the first :data:`BRIEF_PASSES`, another one what takes more.
+    Most motions end before a fast program for them could be compiled. So a program that compiles
+    quickly computes the first :data:`BRIEF_PASSES`, and another program computes longer motions.
     """
     if solver.compile_quickly and solver.max_steps > BRIEF_PASSES:
         brief = dataclasses.replace(solver, max_steps=BRIEF_PASSES)
@@ -116,10 +115,10 @@ def _motions(problems: Problem, ts: jax.Array, solver: Any, quantities: tuple[Qu
 
 
 def run_batch(jobs: list[Job]) -> list[Trajectory]:
-    """Simulate jobs of equal structure with one compilation, and once more where a check is about
-    what no solution holds.
+    """Simulate jobs of equal structure with one compilation, and again if a check needs a quantity
+    that no solution holds.
 
-    Many of them run as one vmapped batch; few run one after the other, which compiles faster.
+    Many jobs run as one vmapped batch; few run one after the other, which compiles faster.
     """
     size = max(job.outputs.size for job in jobs)
     ts = [jnp.asarray(_padded(job.outputs, size)) for job in jobs]
@@ -140,8 +139,8 @@ def run_batch(jobs: list[Job]) -> list[Trajectory]:
 
 
 def trajectory_results(group: list[Job]) -> list[tuple[Trajectory | Exception, list[Result]]]:
-    """Trajectories of a group and their checks; instead of each the error, where a system is
-    refused, or a program cannot be compiled or run on this machine."""
+    """Trajectories of a group and their checks. If a system is refused, or a program cannot be
+    compiled or run on this machine, the error takes the place of each trajectory."""
     try:
         found = run_batch(group)
     except NOT_RUN as error:
@@ -150,7 +149,7 @@ def trajectory_results(group: list[Job]) -> list[tuple[Trajectory | Exception, l
 
 
 def _judged(job: Job, trajectory: Trajectory) -> list[Result]:
-    """The checks of a job, all failed where a quantity cannot be judged."""
+    """The checks of a job, all of them failed if a quantity cannot be judged."""
     try:
         return judge(job, trajectory)
     except ProblemError as error:
@@ -158,7 +157,7 @@ def _judged(job: Job, trajectory: Trajectory) -> list[Result]:
 
 
 def judge(job: Job, trajectory: Trajectory) -> list[Result]:
-    """All checks of a job on its trajectory; an incomplete one is a failed check itself."""
+    """All checks of a job on its trajectory; an incomplete trajectory is a failed check itself."""
     if job.further.size:
         trajectory = trajectory.at(job.ts)
     solution = trajectory.solution

@@ -40,14 +40,14 @@ class PeriodicJob:
 
 
 def periodic_job(case: str, config: Config, checks: Sequence[Check]) -> list[PeriodicJob]:
-    """The job of those on periodic motion among ``checks``, if there are any."""
+    """The job with the ``checks`` on periodic motion, or None if there are none."""
     chosen = tuple(check for check in checks if is_periodic(check))
     return [PeriodicJob(case, config, chosen)] if chosen else []
 
 
 def periodic_results(job: PeriodicJob) -> tuple[PeriodicValues, list[Result]]:
-    """Values of the periodic motion of ``job``, and the results of the checks of ``job``; an orbit
-    that did not converge adds a failed result."""
+    """Values of the periodic motion of ``job``, and the results of its checks; an orbit that did
+    not converge adds a failed result."""
     values = PeriodicValues(job.config)
     found = each_judged(job.case, job.label, job.checks, values.of)
     orbit = vars(values).get("orbit")
@@ -58,8 +58,7 @@ def periodic_results(job: PeriodicJob) -> tuple[PeriodicValues, list[Result]]:
 
 
 class PeriodicValues:
-    """Values of quantities; orbit, path and response are computed once, when they are first asked
-    for."""
+    """Values of quantities; orbit, path and response are computed once, at their first use."""
 
     def __init__(self, config: Config):
         self.config = config
@@ -101,7 +100,7 @@ class PeriodicValues:
 
     def _observed(self, orbit: PeriodicOrbit, text: str) -> float:
         if text not in self.observed:
-            # The state at the start is that after a period.
+            # The state at the start equals that after a period.
             first = text.partition(".")[0]
             signal = "(" not in text and first not in _REDUCED
             asked = f"final.{text}" if signal else text
@@ -125,7 +124,7 @@ class PeriodicValues:
 
     @cached_property
     def response(self) -> FrequencyResponse:
-        """The response that the table ``[response]`` describes."""
+        """The response described by the table ``[response]``."""
         from jfric.periodic.response import frequency_response
 
         given = self.config.response
@@ -146,7 +145,7 @@ class PeriodicValues:
         return self.response.peak(self.config.response.get("quantity", self.config.problem.axes[0]))
 
     def _of_balance(self, quantity: Quantity) -> float:
-        """By harmonic balance: an amplitude, half of the way or that of a harmonic; a fold."""
+        """Value by harmonic balance: an amplitude (half the range, or of a harmonic) or a fold."""
         found = self._balance(quantity.kind)
         if not found.ok.all():
             return float("nan")
@@ -167,7 +166,7 @@ class PeriodicValues:
         return self.balances[kind]
 
     def _ends(self) -> list[Any]:
-        """The parameter over which a path goes, and its interval."""
+        """The parameter of a path, and the ends of its interval."""
         given = self.config.periodic
         if "vary" not in given:
             raise ProblemError(
@@ -181,7 +180,8 @@ def orbit_settings(
     config: Config, start: str = "start", *, response: bool = False
 ) -> dict[str, Any]:
     """Settings of an orbit from the table ``[periodic]`` and the solver; ``start``: name of the
-    state. A ``response`` leaves out section, period and state, those of the file's frequency."""
+    state. A ``response`` leaves out section, period and state, which belong to the file's
+    frequency."""
     left_out = (*_OF_PATHS, *(("section", "period", "state") if response else ()))
     given = {k: v for k, v in config.periodic.items() if k not in left_out}
     if "state" in given:
@@ -194,14 +194,14 @@ def orbit_settings(
     return given | ({"solver": choose_solver(settings)[0]} if settings else {})
 
 
-#: What the table ``[periodic]`` gives that is none of a single orbit.
+#: Keys of the table ``[periodic]`` that do not belong to a single orbit.
 _OF_PATHS = ("vary", "start", "stop", "harmonics")
-#: Special points of a path by the words of a check.
+#: Kinds of special points of a path by their names in a check.
 POINT_KINDS: dict[str, OrbitKind] = {
     **{"fold": "fold", "flip": "flip", "torus": "torus", "hopf": "hopf"},
     **{"branch_point": "branch point", "event_change": "event change", "dead_end": "dead end"},
 }
-#: First words of what is observed over a period.
+#: First words of observables over a period.
 _REDUCED = (
     *("final", "min", "max", "mean", "rms", "integral", "impulse", "event", "before_event"),
     *("impact_count", "last_event_time", "stop_time", "dissipated", "stick_fraction"),

@@ -1,4 +1,4 @@
-"""Pool of processes that end with their parent, and that Ctrl-C does not reach."""
+"""Pool of processes that end with their parent and ignore Ctrl-C."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 def processes(
     number: int, begin: Callable[..., None], *about: Any
 ) -> Iterator[ProcessPoolExecutor]:
-    """Processes that end with the block, whatever they are at; each begins with ``begin``."""
+    """Processes that end with the block, even during their work; each starts with ``begin``."""
     context = multiprocessing.get_context("spawn")  # jax has threads, which a fork would lose
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(number, context, initializer=_begin, initargs=(begin, about))
@@ -31,7 +31,7 @@ def processes(
 
 
 def _begin(begin: Callable[..., None], about: tuple[Any, ...]) -> None:
-    # Ctrl-C is for the one who started this process; when that one ends, this does.
+    # Ctrl-C is handled by the parent process; this process ends when the parent ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     begin(*about)
@@ -45,11 +45,11 @@ def _end_with_parent() -> None:
 
 
 def submitted(pool: ProcessPoolExecutor, work: Callable[..., Any], *arguments: Any) -> Future:
-    """A work for a process, which may start here: Ctrl-C is not for it, also while it imports."""
+    """A job for a process, which may start here and ignores Ctrl-C even while it imports."""
     with _interrupted_afterwards():
         if not hasattr(signal, "pthread_sigmask"):
             return pool.submit(work, *arguments)
-        # Processes inherit what is blocked.
+        # New processes inherit blocked signals.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             return pool.submit(work, *arguments)
@@ -59,8 +59,8 @@ def submitted(pool: ProcessPoolExecutor, work: Callable[..., Any], *arguments: A
 
 @contextmanager
 def _interrupted_afterwards() -> Iterator[None]:
-    """Ctrl-C arrives after the block. To block the signal is not enough: another thread takes it,
-    and Python hands it to this one, between the start of a process and what that is to read."""
+    """Block after which Ctrl-C arrives. Blocking the signal is not enough: another thread takes it,
+    and Python passes it to this thread between the start of a process and the data for it."""
     handler = signal.getsignal(signal.SIGINT)
     if handler is None or threading.current_thread() is not threading.main_thread():
         yield

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from jfric.results.quantity import Quantity
 
 
-#: What makes one job or check a failed one, and leaves the others alone: a system that is refused,
-#: a motion that is not found, a program that this machine cannot compile or run.
+#: Errors that fail one job or check and leave the others alone: a refused system, a motion that is
+#: not found, a program that this machine cannot compile or run.
 NOT_RUN = (jax.errors.JaxRuntimeError, ProblemError, SimulationError)
 
 
 @dataclass(frozen=True)
 class Result:
-    """One computed number beside its expected value; ``error`` and ``tolerance`` are absolute."""
+    """One computed number and its expected value; ``error`` and ``tolerance`` are absolute."""
 
     case: str
     quantity: str
@@ -45,7 +45,7 @@ class Result:
         return "passed" if self.passed else "FAILED"
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values; NaN becomes None, for JSON has none."""
+        """Plain values; NaN becomes None, because JSON has no NaN."""
         return {
             k: None if isinstance(v, float) and not math.isfinite(v) else v
             for k, v in asdict(self).items()
@@ -85,7 +85,7 @@ def judged(
     allowed: float,
     source: str = "",
 ) -> Result:
-    """The outcome for a ``value`` that may be off by ``allowed``."""
+    """The outcome for a ``value`` with an allowed error."""
     error = abs(value - expected)
     # Not `error > allowed`: NaN must fail.
     passed = bool(error <= allowed)
@@ -99,8 +99,8 @@ def each_judged(
     value: Callable[[Quantity], float],
     name: Callable[[Quantity], str] = str,
 ) -> list[Result]:
-    """The outcome of each check for its ``value``; what cannot be computed is a failed check, with
-    one more row for each reason, and leaves the others alone."""
+    """The outcome of each check for its ``value``. A value that cannot be computed is a failed
+    check, with one more row for each reason; the other checks are not affected."""
     found, reasons = [], {}
     for check in checks:
         try:
@@ -114,12 +114,12 @@ def each_judged(
 
 
 def whole(case: str, solver: str, quantity: str, value: float) -> Result:
-    """A finding about a whole trajectory, which should be zero."""
+    """A number about a whole trajectory that should be zero."""
     return Result(case, quantity, solver, 0.0, value, value, 0.0, value == 0.0, "")
 
 
 def not_run(case: str, solver: str, checks: Iterable[Check], error: Exception) -> list[Result]:
-    """All ``checks`` as failed, and in one more row the first line of what went wrong."""
+    """All ``checks`` as failed, and one more row with the first line of the error."""
     nan = float("nan")
     failed = [
         judged(case, label(c.quantity), solver, c.expected, nan, c.allowed, c.source)
@@ -135,20 +135,20 @@ def refused(case: str, reason: str) -> Result:
 
 
 def label(quantity: Quantity) -> str:
-    """``u(1)``: the quantity with its time in at most ten digits."""
+    """Label such as ``u(1)``: the quantity with its time in at most ten digits."""
     text, time = str(quantity), quantity.argument
     return text.replace(repr(time), f"{time:.10g}") if isinstance(time, float) else text
 
 
 def checks_shown(results: Sequence[Result]) -> Shown:
-    """Computed values beside the expected ones, for one run."""
+    """Computed and expected values of one run."""
     columns = ("quantity", ">computed", ">expected", ">error", ">allowed", "", "source")
     rows = [(r.quantity, *_numbers(r), r.outcome, r.source) for r in results]
     return Shown("Checks", columns, rows)
 
 
 def verification_shown(results: Sequence[Result]) -> Shown:
-    """One row for each case and solver: checks passed, and the one nearest its tolerance."""
+    """One row for each case and solver: passed checks, and the one nearest its tolerance."""
     columns = ("case", "solver", ">passed", "closest to its tolerance", ">error", ">allowed", "")
     groups: dict[tuple[str, str], list[Result]] = {}
     for r in results:

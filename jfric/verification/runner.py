@@ -25,20 +25,20 @@ from jfric.verification.processes import processes, submitted
 from jfric.verification.result import Result, not_run, refused
 from jfric.verification.static_checks import static_results
 
-#: More workers would only hold more compilations in memory at once.
+#: Largest number of workers: more would only hold more compilations in memory at once.
 MAX_WORKERS = 8
-#: Works per process from which on its start, some seconds, pays.
+#: Groups per process from which on starting it, which takes some seconds, is worthwhile.
 SHARE = 8
 
-#: Called with a job and what was computed for it: a :class:`Trajectory`, the values of a static or
-#: periodic one, or the error in place of them.
+#: Called with a job and its result: a :class:`Trajectory`, the values of a static or periodic job,
+#: or the error that took their place.
 Observe = Callable[[AnyJob, Any], Any]
-#: Of each job of a work: what was computed, or observed of it, and the results of its checks.
+#: For each job of a group: its result, or the observation of it, and the results of its checks.
 Made = Sequence[tuple[Any, list[Result]]]
 
 
 def useful(count: int) -> int:
-    """So many processes are of use for ``count`` works; one where they would share a GPU."""
+    """Useful number of processes for ``count`` groups; one if they would share a GPU."""
     if jax.default_backend() != "cpu":
         return 1
     return max(1, min(cores(), MAX_WORKERS, count // SHARE))
@@ -55,8 +55,8 @@ def computed(jobs: Sequence[AnyJob]) -> Made:
 
 
 def in_threads(begun: Works, observe: Observe | None) -> Iterator[tuple[int, Made]]:
-    """Index and results of each of the works ``begun``, in the order of completion; the works begin
-    in the given order and compile in parallel. Observed in the calling thread."""
+    """Index and results of each of the groups ``begun``, in the order of completion; the groups
+    start in the given order and compile in parallel. Observation runs in the calling thread."""
     double = jnp.result_type(float) == jnp.float64
 
     def run(jobs: Sequence[AnyJob]) -> Made:
@@ -75,7 +75,7 @@ def in_threads(begun: Works, observe: Observe | None) -> Iterator[tuple[int, Mad
 
 
 def _observed(jobs: Sequence[AnyJob], made: Made, observe: Observe | None) -> Made:
-    """Results in which each computed value is replaced by what ``observe`` makes of it."""
+    """Results with each computed value replaced by the result of ``observe`` for it."""
     if observe is None:
         return made
     return [(observe(job, one), found) for job, (one, found) in zip(jobs, made, strict=True)]
@@ -84,8 +84,8 @@ def _observed(jobs: Sequence[AnyJob], made: Made, observe: Observe | None) -> Ma
 def in_processes(
     begun: Works, number: int, observe: Observe | None, *, wanted: bool
 ) -> Iterator[tuple[int, Made]]:
-    """Index and results of each of the works ``begun``, in the order of completion, by ``number``
-    processes; the computed values come back only where ``wanted``."""
+    """Index and results of each of the groups ``begun``, in the order of completion, by ``number``
+    processes; the computed values come back only if they are ``wanted``."""
     double = jnp.result_type(float) == jnp.float64
     about = (_begin, double, jax.config.values["jax_compilation_cache_dir"], observe, wanted)
     left = dict(enumerate(begun))
@@ -95,7 +95,7 @@ def in_processes(
             made = future.result()
             del left[futures[future]]
             yield futures[future], made
-    # A process has ended: which work it was at shows when they run one by one.
+    # A process has ended: running the groups one by one shows which group caused it.
     while left:
         index = min(left)
         try:

@@ -35,7 +35,7 @@ class StaticJob:
 
 
 def static_job(case: str, config: Config, checks: Sequence[Check]) -> list[StaticJob]:
-    """The job of the static ones among ``checks``, if there are any."""
+    """The job with the static ``checks``, or None if there are none."""
     chosen = tuple(check for check in checks if is_static(check))
     return [StaticJob(case, config, chosen)] if chosen else []
 
@@ -47,8 +47,7 @@ def static_results(job: StaticJob) -> tuple[StaticValues, list[Result]]:
 
 
 class StaticValues:
-    """Values of quantities; equilibria, limit load and path are computed once, when they are first
-    asked for."""
+    """Values of quantities; equilibria, limit load and path are computed at their first use."""
 
     def __init__(self, config: Config):
         self.config = config
@@ -108,7 +107,7 @@ class StaticValues:
 
     @cached_property
     def path(self) -> EquilibriumPath:
-        """The path of equilibria that the table ``[statics]`` describes."""
+        """The path of equilibria described by the table ``[statics]``."""
         from jfric.statics.path_tracing import trace
 
         s = self._statics("a path")

@@ -15,8 +15,8 @@ from jfric.verification.result import Result
 from jfric.verification.runner import Observe, in_processes, in_threads, useful
 
 Progress = Callable[[int, int, str], None]
-#: Told of each job: what was made of it (what ``observe`` made of that, if there is one; or the
-#: error in place of it) and what came of its checks.
+#: Called for each job with its computed values (or the result of ``observe`` for them, or the error
+#: in their place), and the results of its checks.
 Each = Callable[[AnyJob, Any, list[Result]], None]
 
 
@@ -36,29 +36,29 @@ def verify(
 ) -> list[Result]:
     """Run the shipped verification list, or every ``[[check]]`` in the files and folders ``paths``.
 
-    ``case`` keeps the cases of this name, or of these names (``janovsky*`` keeps all that match).
+    ``case`` keeps the cases of this name, or of these names (``janovsky*`` keeps all matches).
     ``flow`` keeps ``"exact"`` or ``"runge-kutta"``; ``kernel`` takes another form of the
     event-driven computation (see :class:`jfric.EventDriven`) and keeps the trajectories that it can
     run; ``"all"`` runs each with every kernel that can, and checks that they agree. ``options``:
     settings of the solver (``{"rtol": 1e-10}``) in place of those of the files; of the shipped list
-    the cases are kept whose solver takes them.
+    only cases whose solver takes them are kept.
     Trajectories of equal structure run as one batch.
     ``progress(done, total, case)`` is called at the start and after each job: the trajectory, the
     equilibria or the orbit of a case by one solver, as they run side by side; ``case`` is the one
-    just finished, the first one at the start. A file that is refused, and a program that cannot
-    be compiled or run on this machine, is a failed result, and the others go on.
-    ``remark(sentence)`` is told which files hold nothing to verify.
-    ``each(job, computed, results)`` is told of every job when it is done, trajectories with this
-    many further ``outputs``, evenly spaced; no check sees these.
-    ``processes``: by default one, with a thread for each processor. More are faster, for Python
-    traces one system at a time; the script that calls is imported in each, and needs its
-    ``if __name__ == "__main__"``. ``None``: as many as are of use. A process that ends (for want
-    of memory) fails what it was at, no more.
-    ``observe(job, computed)`` is called where a job was computed, and ``each`` is then given what
-    it returns: with several processes both have to be what can be sent (a function of a module).
+    just finished, or the first one at the start. A refused file, or a program that cannot be
+    compiled or run on this machine, is a failed result; the others go on. ``remark(sentence)`` is
+    called for each file without checks.
+    ``each(job, computed, results)`` is called for every finished job; trajectories have this number
+    of additional evenly spaced ``outputs``, which no check uses.
+    ``processes``: by default one, with a thread for each processor. More processes are faster,
+    because Python traces one system at a time; each of them imports the calling script, which needs
+    its ``if __name__ == "__main__"``. ``None``: as many as are useful. A process that ends (for
+    lack of memory) fails its current jobs only.
+    ``observe(job, computed)`` is called in the process that computed a job, and ``each`` gets its
+    result: with several processes both must be transferable (a function of a module).
 
     Raises :class:`jfric.ProblemError` for a single bad file, unknown cases, and in single
-    precision, in which checks do not hold. A case of the list::
+    precision, in which checks are not valid. A case of the list::
 
         >>> results = jfric.verify(case="c8_incline")
         >>> {result.case for result in results}, all(result.passed for result in results)
@@ -79,7 +79,7 @@ def verify(
         if progress:
             progress(count, len(every), name)
 
-    # Where kernels are compared, whole trajectories are.
+    # A comparison of kernels compares whole trajectories.
     if kernel == ALL:
         processes = 1
     number = useful(len(begun)) if processes is None else min(processes, len(begun))

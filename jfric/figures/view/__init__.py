@@ -1,1 +1,1 @@
-"""Pages of stored results that answer to the mouse: ``jfric view``."""
+"""Interactive pages of stored results: ``jfric view``."""

@@ -1,4 +1,4 @@
-"""The page of a fit: simulated beside measured, residuals, parameters and starts."""
+"""The page of a fit: simulated and measured signals, residuals, parameters and starts."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from jfric.figures.view.page import (
 
 #: Half the width of a 95 % interval, in standard deviations.
 NORMAL = 1.96
-#: Measured samples that are points of their own.
+#: Most measured samples that are drawn as separate points.
 MOST_MARKERS = 3000
 
 
 def read_fit(path: Path) -> dict[str, Any]:
-    """A fit as it was written; raises :class:`jfric.ProblemError` where its series are missing."""
+    """The stored record of a fit; raises :class:`jfric.ProblemError` if it lacks its series."""
     found = json.loads(path.read_text("utf-8"))
     if not found.get("series"):
         raise ProblemError(
@@ -40,7 +40,7 @@ def read_fit(path: Path) -> dict[str, Any]:
 
 
 def fit_page(record: Mapping[str, Any], name: str) -> str:
-    """The page of a fit; ``name``: what it is called where its system has no title."""
+    """The page of a fit; ``name``: its title if its system has none."""
     series = record["series"]
     header = ["parameter", "value", "standard error", "95 % interval", ""]
     rows = [
@@ -77,7 +77,7 @@ def fit_page(record: Mapping[str, Any], name: str) -> str:
 
 
 def _compared(s: Mapping[str, Any]) -> dict[str, Any]:
-    """Both curves with the band of new samples, and below them the residual."""
+    """Plot of both curves with the band of new samples, and of the residual below them."""
     t, measured, predicted, spread = (
         np.asarray(s[key], float) for key in ("t", "measured", "predicted", "spread")
     )
@@ -131,7 +131,7 @@ def _line(colour: str, width: float) -> dict[str, Any]:
 
 
 def _starts(waterfall: list[Mapping[str, Any]]) -> str:
-    """Costs of all starts, best first; hovering tells where each began and ended."""
+    """Plot of the costs of all starts, best first; hovering shows where each began and ended."""
     costs = [float(row["cost"]) for row in waterfall]
     words = [
         "<br>".join(

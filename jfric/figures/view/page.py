@@ -1,4 +1,4 @@
-"""A page that holds everything it needs: the drawing library, its data and its text."""
+"""A self-contained page: the drawing library, its data and its text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from jfric.figures.style import with_unit
 from jfric.optional import import_plotly
 
-#: Settings of every plot: the wheel zooms, a double click shows all, nothing is sent anywhere.
+#: Settings of every plot: the wheel zooms, a double click shows everything, nothing is sent.
 CONFIG = {
     "responsive": True,
     "displaylogo": False,
@@ -23,7 +23,7 @@ CONFIG = {
     "plotlyServerURL": "",
     "modeBarButtonsToRemove": ["select2d", "lasso2d"],
 }
-#: The page may run what it holds, and reach nothing.
+#: Security policy: the page may run its own content, and load nothing else.
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 )
@@ -36,8 +36,8 @@ LAYOUT = {
 
 
 def page(title: str, about: str, parts: Iterable[str], scripts: Sequence[str]) -> str:
-    """The page as text. ``parts``: HTML, as the functions below make it; ``scripts``: files beside
-    this one, run in their order."""
+    """The page as text. ``parts``: HTML from the functions below; ``scripts``: files in this
+    folder, executed in their order."""
     plotly = import_plotly()
     inside = "\n".join(part for part in parts if part)
     own = "\n".join(f"<script>\n{resource(name)}</script>" for name in scripts)
@@ -53,23 +53,23 @@ def page(title: str, about: str, parts: Iterable[str], scripts: Sequence[str]) -
 
 
 def resource(name: str) -> str:
-    """A file beside this one."""
+    """The text of a file in this folder."""
     return files("jfric.figures.view").joinpath(name).read_text("utf-8")
 
 
 def text(value: object) -> str:
-    """Text of ``value`` for a page, with every sign of HTML escaped."""
+    """Text of ``value`` for a page, with all special characters of HTML escaped."""
     return html.escape(str(value))
 
 
 def label(name: str, unit: str = "") -> str:
-    """A name in a plot as it is, with its unit; the library reads some HTML there, too."""
+    """A name with its unit, escaped for plots, in which the library reads some HTML."""
     return html.escape(with_unit(name, unit), quote=False)
 
 
 def data(name: str, content: Any) -> str:
     """Data for the scripts, under a name."""
-    # Nothing inside ends the element.
+    # No text inside may end the element.
     found = json.dumps(content, allow_nan=False, default=_plain).replace("<", "\\u003c")
     return f'<script type="application/json" id="{name}">{found}</script>'
 
@@ -81,13 +81,13 @@ def _plain(value: Any) -> Any:
 
 
 def array(values: Any) -> dict[str, Any]:
-    """An array of float64, every bit of it: ``unpacked`` of ``unpack.js`` reads it."""
+    """An array of float64 without loss; ``unpacked`` of ``unpack.js`` reads it."""
     found = np.ascontiguousarray(values, "<f8")
     return {"shape": list(found.shape), "bytes": base64.b64encode(found.tobytes()).decode()}
 
 
 def figure(name: str, traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> str:
-    """A plot at this place, checked by the library as it is made."""
+    """HTML of a plot at this place, checked by the library when it is made."""
     return f'<div class="plot" id="{name}"></div>{data(f"{name}-data", plain(traces, layout))}'
 
 
@@ -98,7 +98,7 @@ def plain(traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> dic
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table; numbers to the right."""
+    """A table with numbers aligned to the right."""
 
     def cell(value: Any) -> str:
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -116,7 +116,7 @@ def folded(summary: str, inside: str) -> str:
 
 
 def system(config: str, versions: Mapping[str, str] | str) -> str:
-    """The system as a file, and what computed it."""
+    """The system as a file, and the versions that computed the result."""
     if not isinstance(versions, str):
         versions = " ".join(f"{k} {v}" for k, v in versions.items())
     shown = f"<pre>{text(config)}</pre>" if config else "<p>Python code, which no file holds.</p>"

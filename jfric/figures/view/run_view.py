@@ -12,7 +12,7 @@ from jfric.figures.trajectory_figure import MODES, SEGMENTS
 from jfric.figures.view.page import array, data, figure, label, page, system, table, text
 from jfric.figures.view.stored import WORDS, StoredRun
 
-#: Columns that are drawn in time, by the beginning of their names, and what they are.
+#: Columns that are drawn over time, by the beginning of their names, and their descriptions.
 GROUPS = {
     "q.": "position",
     "v.": "velocity",
@@ -22,7 +22,7 @@ GROUPS = {
     "reaction.": "reaction",
     "z.": "state",
 }
-#: Events that are drawn, and that are listed.
+#: Most events that are drawn, and most that are listed.
 MOST_EVENTS, MOST_LISTED = 400, 500
 #: Height of a row of curves and of a row of modes [px], and the gap between rows.
 ROW, MODE_ROW, GAP = 150, 26, 12
@@ -31,7 +31,7 @@ PORTRAIT = 460
 
 
 def run_page(run: StoredRun, name: str) -> str:
-    """The page of a run; ``name``: what it is called where it has no title."""
+    """The page of a run; ``name``: its title if the run has none."""
     about = run.about
     motions = [motion(run, axis) for axis in run.axes]
     status = about["status"]
@@ -58,8 +58,8 @@ def run_page(run: StoredRun, name: str) -> str:
 
 
 def motion(run: StoredRun, axis: str) -> tuple[np.ndarray, ...]:
-    """Times, positions and velocities of a degree of freedom: outputs joined by the states at
-    events, before and after each."""
+    """Times, positions and velocities of a degree of freedom: outputs joined by the states before
+    and after each event."""
     t, q, v = (run.columns[name] for name in ("t", f"q.{axis}", f"v.{axis}"))
     column = run.axes.index(axis)
     rows = [e for e in run.about["events"] if t.size and t[0] <= e["time"] <= t[-1]]
@@ -71,8 +71,8 @@ def motion(run: StoredRun, axis: str) -> tuple[np.ndarray, ...]:
 
 
 def spans(run: StoredRun, column: str) -> list[tuple[float, float, str]]:
-    """Intervals in which a contact keeps its mode: from the events, and from the outputs where
-    these are not all there."""
+    """Intervals in which a contact keeps its mode: from the events, or from the outputs if the
+    events are not complete."""
     t, words = run.columns["t"], run.columns[column]
     if not t.size:
         return []
@@ -87,7 +87,7 @@ def spans(run: StoredRun, column: str) -> list[tuple[float, float, str]]:
     now = mine[0]["from"] if mine else str(words[0])
     found, start = [], float(t[0])
     for time, following in [*changes, (float(t[-1]), "")]:
-        if following == now:  # an output that shows what the log has
+        if following == now:  # the output shows an event of the log
             continue
         end = min(float(time), float(t[-1]))
         if end > start:
@@ -159,7 +159,7 @@ def _in_time(run: StoredRun, motions: list) -> str:
 
 
 def _curve(run: StoredRun, group: str, column: str, motions: list) -> tuple[np.ndarray, np.ndarray]:
-    """Times and values of a column, with its jumps where they are known."""
+    """Times and values of a column, with its jumps if they are known."""
     if group in ("q.", "v."):
         found = motions[run.axes.index(column[2:])]
         return found[0], found[1 if group == "q." else 2]
@@ -183,7 +183,7 @@ def _mode_axis(contacts: list[str], top: float) -> dict[str, Any]:
 
 
 def _modes(run: StoredRun, contacts: list[str], axis: str) -> tuple[list, list]:
-    """The legend of the modes with what the cursor names, and a band of each interval."""
+    """The legend of the modes with their names for the cursor, and a band for each interval."""
     words = {str(w) for c in contacts for w in run.columns[c]}
     words |= {word for c in contacts for *_, word in spans(run, c)}
     others = sorted(words - set(MODES))
@@ -198,7 +198,7 @@ def _modes(run: StoredRun, contacts: list[str], axis: str) -> tuple[list, list]:
 
 
 def _upright(run: StoredRun, column: str) -> tuple[np.ndarray, np.ndarray]:
-    """Samples of a force, its jumps at the contact's own events drawn upright."""
+    """Samples of a force, with vertical lines for its jumps at the contact's own events."""
     t, values = run.columns["t"], run.columns[column]
     name = column.split(".", 1)[1]
     own = np.array([e["time"] for e in run.about["events"] if e["contact"] == name], float)
@@ -210,7 +210,7 @@ def _upright(run: StoredRun, column: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _words(run: StoredRun, column: str, row: int, axis: str) -> dict[str, Any]:
-    """Modes at the outputs, which the cursor names."""
+    """Modes at the outputs, shown at the cursor."""
     words = [label(str(word).replace("_", " ")) for word in run.columns[column]]
     return {
         "type": "scatter",
@@ -259,7 +259,7 @@ def _band(start: float, end: float, row: int, axis: str, colour: str) -> dict[st
 
 
 def _marks(run: StoredRun) -> list[dict[str, Any]]:
-    """Events as upright lines, impacts red; none where they would only blacken the plot."""
+    """Events as vertical lines, impacts red; none if they would blacken the plot."""
     events = run.about["events"]
     if len(events) > MOST_EVENTS:
         return []
@@ -283,8 +283,8 @@ def _marks(run: StoredRun) -> list[dict[str, Any]]:
 
 
 def _portraits(run: StoredRun, motions: list) -> str:
-    """Velocity over position, translations and rotations apart; the last traces are the points
-    that follow the mouse."""
+    """Velocity over position, translations and rotations in separate plots; the last traces are the
+    points that follow the mouse."""
     kinds = list(dict.fromkeys(run.unit(f"q.{axis}") for axis in run.axes))
     layout: dict[str, Any] = {"height": PORTRAIT, "showlegend": len(run.axes) > 1}
     curves, points = [], []

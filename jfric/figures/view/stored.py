@@ -1,4 +1,4 @@
-"""Results that commands left under ``results/``: the kind of each, and a run as written."""
+"""Results that commands left under ``results/``: the kind of each, and a run as stored."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 from jfric.errors import ProblemError
 
 Kind = Literal["run", "sweep", "fit"]
-#: Endings of what belongs to a result and stands beside it.
+#: Endings of tables that belong to a result and are stored next to it.
 TABLES = (".csv", ".parquet")
 WORDS = ("mode.", "segment.")
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A trajectory as columns, numbers or words, and what stands beside it."""
+    """A stored trajectory as columns, numbers or words, with its record."""
 
     columns: dict[str, np.ndarray]
     about: dict[str, Any]
@@ -35,7 +35,7 @@ class StoredRun:
 
 
 def find(path: Path) -> tuple[Kind, Path]:
-    """Which kind of result is at ``path``, and where; of a folder of results, the newest one."""
+    """Kind and place of the result at ``path``; for a folder of results, the newest one."""
     if not path.exists():
         raise ProblemError(f"{path}: no such file or folder")
     kind = kind_of(path)
@@ -52,7 +52,7 @@ def find(path: Path) -> tuple[Kind, Path]:
 
 
 def kind_of(path: Path) -> tuple[Kind, Path] | None:
-    """The kind of one result and its place; None where it is something else."""
+    """The kind of one result and its place; None for any other file."""
     if path.is_dir():
         return ("sweep", path) if (path / "zarr.json").is_file() else None
     if path.suffix in TABLES:
@@ -71,7 +71,7 @@ def kind_of(path: Path) -> tuple[Kind, Path] | None:
 
 
 def read_run(path: Path) -> StoredRun:
-    """A run by its JSON file; raises :class:`jfric.ProblemError` where its trajectory is gone."""
+    """A run from its JSON file; raises :class:`jfric.ProblemError` if its trajectory is missing."""
     about = json.loads(path.read_text("utf-8"))
     trajectory = path.with_name(about["trajectory"])
     if not trajectory.is_file():

@@ -18,14 +18,14 @@ from jfric.sweeps.table import MISSING, OUTCOME
 if TYPE_CHECKING:
     import xarray
 
-#: Numbers that a page holds of all observables together, each 11 bytes of text.
+#: Most numbers of all observables together on a page, each 11 bytes of text.
 MOST_NUMBERS = 2_000_000
-#: Command of a point where the sweep came from Python: the system is saved from the page first.
+#: Command for a point of a sweep made in Python, whose system is first saved from the page.
 UNNAMED = "jfric run system.toml"
 
 
 def sweep_page(found: xarray.Dataset, name: str) -> str:
-    """The page of the results of a sweep; ``name``: what it is called where it has no title."""
+    """The page of the results of a sweep; ``name``: its title if the sweep has none."""
     names = _observables(found)
     thinned, remarks = _thinned(found, names)
     status = np.asarray(thinned["status"])
@@ -110,7 +110,7 @@ def _thinned(found: xarray.Dataset, names: list[str]) -> tuple[xarray.Dataset, l
 
 
 def _parameters(found: xarray.Dataset) -> list[dict[str, Any]]:
-    """Parameters that have a value at each sample, where they are no axes."""
+    """Parameters that have a value at each sample and are not axes."""
     names = [str(n) for n in found.attrs.get("parameters", ())]
     return [
         {

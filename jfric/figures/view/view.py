@@ -1,4 +1,4 @@
-"""The page of a stored result, whichever it is."""
+"""The page of any stored result."""
 
 from __future__ import annotations
 

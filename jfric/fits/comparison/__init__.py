@@ -1,1 +1,1 @@
-"""Which law: candidates fitted to some records and judged on others, by several criteria."""
+"""Comparison of friction laws: candidates fitted to some records and judged on others."""

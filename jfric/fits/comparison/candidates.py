@@ -1,6 +1,6 @@
 """The friction laws that are compared for one problem.
 
-Every candidate replaces the law of one friction element; what its own law gives is the start.
+Every candidate replaces the law of one friction element and starts from the values of that law.
 With ``v = |gamma_T|``, and all coefficients for each direction of sliding from "asymmetric" on::
 
     viscous            F_v v
@@ -35,21 +35,21 @@ from jfric.system.laws import Directional, FrictionCurve, Stribeck
 from jfric.system.load_friction import carrying_sections
 from jfric.system.problem import Problem
 
-#: Ranges of the coefficients, as parts of the present friction (and of it over the velocity).
+#: Ranges of the coefficients, relative to the present friction (or to friction over velocity).
 RANGE = (1e-3, 1e2)
 SIDES = ("positive", "negative")
 #: Knots of a curve in each direction.
 KNOTS = 8
 CURVE = "curve"
-#: The fastest knot over the first one above zero, about.
+#: Ratio of the fastest knot to the first one above zero, approximately.
 FINEST = 100.0
-#: The candidate that a curve begins with.
+#: The candidate whose fit is the start of a curve.
 _BEGINNING = "Coulomb + viscous"
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A friction model: its problem, and what is free in it beside everything else."""
+    """A friction model: its problem, and the parameters that are free in addition to all others."""
 
     name: str
     problem: Problem
@@ -60,8 +60,8 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
     """The candidates for the only friction element of ``problem``.
 
     ``speed`` [m/s or rad/s]: a typical sliding velocity, which sets the ranges of viscous terms.
-    Dampers are taken out, the law holds their part and begins with it. ``loads``: whether load
-    dependence is a candidate. Six of them::
+    Dampers are removed: the viscous part of the law replaces them and starts from their value.
+    ``loads``: whether load dependence is a candidate. Six of them::
 
         >>> [law.name for law in jfric.candidate_laws(problem, speed=0.1)]
         ['viscous', 'Coulomb', 'Coulomb + viscous', 'asymmetric', 'Stribeck', 'load-dependent']
@@ -79,18 +79,18 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
     if not size > 0.0:
         raise ProblemError(f"friction: found a friction of {size:g}, a positive start is needed")
     low, high = (part * size for part in RANGE)
-    # Dampers are taken out: what they do now is where the viscous part begins.
+    # Dampers are removed: their present sum is the start of the viscous part.
     damping = sum(float(d.c) for d in problem.resolved().section("damper").values())
     damping = min(max(damping or size / speed, low / speed), high / speed)
     force, alone = Free(low, high, init=size), Free(low / speed, high / speed, init=damping)
-    # Beside a constant part there may be none: a bound above zero would be an error of the law.
+    # A viscous part added to a constant one may be zero: a lower bound above zero would be wrong.
     rate = Free(0.0, high / speed, init=damping, scale="linear")
     sided = {f"F_c_{side}": force for side in SIDES} | {f"F_v_{side}": rate for side in SIDES}
     fall = {
         "F_s": Free(-size, 10.0 * size, init=-0.1 * size, scale="linear"),
         "v_s": Free(1e-3 * speed, 10.0 * speed, init=0.1 * speed),
     }
-    # Half of what is carried may be lost, and a thousandth is where the fit begins.
+    # At most half of the transmitted force is lost; the fit begins at a thousandth of this bound.
     grow = {"kappa": Free(0.0, 1.0 / size, init=1e-3 / size, scale="linear")}
     candidates: dict[str, dict[str, Free]] = {
         "viscous": {"F_v": alone},
@@ -113,12 +113,11 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
 
 
 def curve_candidate(problem: Problem, fastest: float, values: Mapping[str, float]) -> Candidate:
-    """A friction curve for each direction up to the speed ``fastest`` [m/s or rad/s], to be found
-    by :func:`jfric.fit_curve`; it begins with what Coulomb's and viscous friction were fitted to:
-    ``values`` of that candidate."""
+    """A friction curve for each direction up to the speed ``fastest`` [m/s or rad/s], for
+    :func:`jfric.fit_curve`; it starts from ``values``, the fitted Coulomb and viscous friction."""
     candidate = {c.name: c for c in candidate_laws(problem, fastest, loads=False)}[_BEGINNING]
     ((name, element),) = candidate.problem.section("friction").items()
-    # Even steps of ln(1 + v/v_1), which is what a curve is smooth over.
+    # Even steps of ln(1 + v/v_1), the coordinate in which a curve is smooth.
     steps = np.expm1(np.linspace(0.0, np.log1p(FINEST), KNOTS))
     speeds = fastest * steps / steps[-1]
     level, slope = (values[f"parameters.{key}"] for key in ("F_c", "F_v"))
@@ -149,13 +148,14 @@ def _with_law(problem: Problem, name: str, element: Friction, free: Mapping[str,
     elements = {k: dict(v) for k, v in problem.elements.items() if k != "damper"}
     load = {"load": _carried(problem), "kappa": "$kappa"} if "kappa" in free else {}
     elements["friction"] = {name: replace(element, law=law, **load)}
-    # Friction that is lowest at rest is no Stribeck curve: fits may find it, files may not hold it.
+    # Friction that is lowest at rest is no Stribeck curve: a fit may find it, a file must not hold
+    # it.
     numbers = {k: 0.0 if k == "F_s" else f.init for k, f in free.items()}
     return with_elements(problem, elements, {**problem.parameters, **numbers})
 
 
 def _carried(problem: Problem) -> list[str]:
-    """All elements with a force but dampers and friction; none where some have no force to name."""
+    """All elements with a force except dampers and friction; empty if a force has no name."""
     for group in problem.elements.values():
         for element in group.values():
             named = isinstance(element, tuple(SECTIONS[s] for s in carrying_sections()))

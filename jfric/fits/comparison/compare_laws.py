@@ -40,9 +40,9 @@ from jfric.system.model import build
 from jfric.system.naming import parameters, set_parameters
 from jfric.system.problem import Problem
 
-#: What the comparison replaces, or takes from the measured state.
+#: Sections that the comparison replaces, or takes from the measured state.
 REPLACED = ("friction", "damper", "initial")
-#: Laws whose values a later one begins with, where it has not found its own before.
+#: Endings of coefficients with a direction: both start from the value of a simpler law.
 SIDES = ("_positive", "_negative")
 
 
@@ -63,26 +63,28 @@ def compare_laws(
     max_iterations: int | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> LawComparison:
-    """Laws for the one friction element of ``problem``, compared on what they were not fitted to.
+    """Laws for the one friction element of ``problem``, compared on records held out from the fit.
 
     ``laws``: names of :func:`jfric.candidate_laws`, and ``"curve"`` for :func:`jfric.fit_curve`;
-    all by default. ``free``: what else is free, by path, in every law; initial states are free
-    where they matter. ``criteria``: of ``"closed loop"`` (force of the ``controller``),
+    all by default. ``free``: other parameters that are free in every law, by path; initial states
+    are free where they matter. ``criteria``: of ``"closed loop"`` (force of the ``controller``),
     ``"inverse dynamics"``, ``"windows"`` of ``window`` [s] (1 s unless given) and ``"open loop"``
-    (over the whole of what was left out); all that the records allow by default. ``fitted_to``: the
-    one that is minimised, by default the closed loop where there is one, else windows.
+    (over the whole of a held-out piece); all that the records allow by default. ``fitted_to``: the
+    criterion that is minimised, by default the closed loop where there is one, else windows.
 
-    Left out in turns are ``folds`` pieces of each of the ``experiments``, or laps of ``lap`` [s];
-    by default whole records where there are three, else four pieces. Laws are compared by the
-    differences of their errors on the same folds; the standard error of their mean allows for the
-    overlap of what was fitted (Nadeau and Bengio 2003), and correlation within a fold does not
-    enter. How smooth the curve is, one number, is chosen on the first fold's records alone.
-    Recommended is the simplest law that is within two standard errors of the best, or 1 % of its
-    error, by every criterion, or by all that were not fitted, else none.
+    Each fit leaves out one of ``folds`` pieces of each of the ``experiments``, or one lap of
+    ``lap`` [s]; by default whole records if there are at least three, else four pieces. Laws are
+    compared by the differences of their errors on the same folds; the standard error of their mean
+    allows for the overlap of the fitted data (Nadeau and Bengio 2003), and correlation within a
+    fold does not affect it. The smoothness of the curve, one number, is chosen on the first fold's
+    records alone. The recommendation is the simplest law within two standard errors of the best, or
+    within 1 % of its error, by every criterion, or else by all criteria that were not fitted, or
+    none.
 
-    ``starts``, ``max_iterations``, ``hold``: as in :func:`jfric.fit`; every fit also begins from
-    what the simpler laws found. ``announce``: called with what is being computed. Raises
-    :class:`jfric.ProblemError` for what cannot be compared. A motion under Coulomb's friction::
+    ``starts``, ``max_iterations``, ``hold``: as in :func:`jfric.fit`; every fit also starts from
+    the results of the simpler laws. ``announce``: called with the name of each step. Raises
+    :class:`jfric.ProblemError` for records and laws that cannot be compared. A motion under
+    Coulomb's friction::
 
         >>> slide = jfric.Problem(
         ...     ["x"],
@@ -163,7 +165,7 @@ def _known(what: str, name: str, allowed: Sequence[str]) -> None:
 
 
 def _window(pieces: Sequence[Fold]) -> float:
-    """One second, or a quarter of the shortest piece."""
+    """The default length of windows: one second, or a quarter of the shortest piece."""
     shortest = min(float(np.ptp(e.t)) for fold in pieces for e in fold)
     return min(1.0, shortest / 4.0)
 
@@ -178,9 +180,9 @@ class _Comparison:
     criteria: Sequence[str]
     search: Mapping[str, Any]
     announce: Callable[[str], None]
-    #: The last curve.
+    #: The curve that was fitted last.
     curve: CurveFit | None = None
-    #: Found so far, by law and fold.
+    #: Fitted values so far, by law and fold.
     values: dict[tuple[str, int], Mapping[str, float]] = field(default_factory=dict)
 
     def of(self, laws: Sequence[str] | None) -> LawComparison:
@@ -217,7 +219,7 @@ class _Comparison:
         )
 
     def _candidates(self) -> tuple[list[Candidate], float]:
-        """Laws with a name, and the fastest motion of the records."""
+        """The named laws, and the fastest motion of the records."""
         speeds = np.concatenate(
             [np.gradient(e.y[dof], e.t) for f in self.folds for e in f for dof in self.problem.axes]
         )
@@ -227,7 +229,7 @@ class _Comparison:
         return candidate_laws(self.problem, speed, loads=loads), float(np.quantile(speeds, 0.999))
 
     def _law(self, name, candidates, fastest, sizes) -> tuple[LawResult, np.ndarray]:
-        """One law on all folds: what it found, and its scores (C, F)."""
+        """The result of one law on all folds, and its scores (C, F)."""
         scores = np.full((len(self.criteria), len(self.folds)), np.inf)
         first, remarks, values, problems, free = None, [], [], [], 0
         for i, fold in enumerate(self.folds):
@@ -286,7 +288,7 @@ class _Comparison:
             problem = curve_candidate(self.problem, fastest, start).problem
             found = fit_curve(problem, pieces, beginning_at(self.kept, start), **options)
         else:
-            # How smooth it is was chosen once, on the first fold's records.
+            # The smoothness was chosen once, on the first fold's records.
             start, weight = self.curve.fit.values, self.curve.weight
             free = beginning_at(self.kept, start)
             found = fit_curve(self.curve.problem, pieces, free, weight=weight, **options)
@@ -295,7 +297,7 @@ class _Comparison:
         return found.problem, found.fit
 
     def _start(self, name: str, candidates, left_out: int) -> dict[str, float]:
-        """Values to begin with: of the simpler laws on this fold, then of this law on others."""
+        """Start values: from the simpler laws on this fold, then from this law on other folds."""
         order = [c.name for c in candidates]
         begin: dict[str, float] = {}
         for other in order[: order.index(name)]:

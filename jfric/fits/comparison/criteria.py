@@ -5,9 +5,9 @@
     windows            positions in short windows, from the measured state at their start
     open loop          positions over the whole piece, from the measured state at its start
 
-A state is that with which the law itself passes through the first samples: the state of a curve
-drawn through them is off by what the curve cannot follow, which a law with more parameters than it
-needs makes up for.
+The initial state of a piece is the one with which the law itself passes through the first samples.
+The state of a curve drawn through them would be wrong by the error of that curve, and a law with
+more parameters than needed would compensate for that error.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from jfric.system.states import state_units
 CLOSED, INVERSE, WINDOWS, OPEN = "closed loop", "inverse dynamics", "windows", "open loop"
 CRITERIA = (CLOSED, INVERSE, WINDOWS, OPEN)
 FORCES = (CLOSED, INVERSE)
-#: Corrections of a state; over its few samples positions depend on it as ``q + v t``, or nearly.
+#: Corrections of an initial state: over a few samples positions are nearly ``q + v t``.
 CORRECTIONS = 3
-#: First words of parameters that are not those of a problem.
+#: First words of parameters that belong to the measurement, not to the problem.
 BESIDE = ("sensor", "input", "delay", "controller")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Settings of criteria: controller, length of windows [s], how inputs go on between samples."""
+    """Settings of criteria: controller, length of windows [s], and ``hold`` of the inputs."""
 
     controller: Controller | None = None
     window: float | None = None
@@ -76,8 +76,8 @@ def possible(
         inverse_experiments(problem, experiments)
         found.append(INVERSE)
     except ProblemError:
-        pass  # a criterion that these records do not have
-    # Pieces begin at measured states; those of elements that remember are not measured.
+        pass  # these records do not have this criterion
+    # Pieces begin at measured states; states of elements with memory are not measured.
     return found if state_units(problem) else [*found, WINDOWS, OPEN]
 
 
@@ -98,8 +98,8 @@ def error(
     setting: Setting,
 ) -> tuple[float, float]:
     """Root mean square error of a law on ``pieces``, infinite where a simulation fails, and the
-    size of what is predicted; ``values``: fitted numbers by path, of the problem and the
-    measurement."""
+    root mean square of the predicted signals; ``values``: fitted numbers by path, of the problem
+    and the measurement."""
     known = parameters(problem)
     numbers = {k: jnp.asarray(x, float) for k, x in values.items()}
     own = {k: x for k, x in numbers.items() if k in known}
@@ -128,8 +128,8 @@ def error(
 
 
 def residual_of(criterion: str, pieces: Sequence[Experiment], setting: Setting) -> AbstractResidual:
-    """The residuals that are small where a law is good; those of an open loop on windows that are
-    as long as the shortest piece."""
+    """The residuals that are small where a law is good; for an open loop, those of windows as long
+    as the shortest piece."""
     if criterion == CLOSED:
         return ClosedLoop(setting.controller)
     if criterion == INVERSE:
@@ -163,7 +163,7 @@ def _arranged(criterion, problem, values, pieces, setting: Setting):
 
 
 def _from_what_is_seen(e: Experiment, values: Mapping[str, Any]) -> Experiment:
-    """The experiment with the state that its sensors show, instead of their readings."""
+    """The experiment with its true initial state, computed from the readings of the sensors."""
     x0 = {}
     for dof, (q, v) in (e.x0 or {}).items():
         offset, gain = (float(values.get(f"sensor.{dof}.{f}", d)) for f, d in _SEEN)
@@ -174,7 +174,7 @@ def _from_what_is_seen(e: Experiment, values: Mapping[str, Any]) -> Experiment:
 
 
 def _started(model: AbstractModel, data: Data, used: np.ndarray, values) -> Data:
-    """Data whose initial states let the law pass through the first samples, in least squares."""
+    """Data whose initial states let the law pass through the first samples by least squares."""
     t, y = np.asarray(data.t)[:, :SLOPE], np.asarray(data.y)[:, :SLOPE]
     least, best = np.full(t.shape[0], np.inf), data
     for _ in range(CORRECTIONS + 1):

@@ -1,12 +1,12 @@
 """Differences of scores over folds, and which laws are as good as the best.
 
-A score is one number for each fold: whatever correlation residuals have within a fold, long as it
-may be, is in the scatter of these numbers. Two laws are compared on the same folds, by the
-differences of their scores (Breiman, Friedman, Olshen, Stone, Classification and Regression Trees,
-1984; the standard error is that of the difference here, not of a score). Theirs is the rule of one
-standard error, for one criterion. Where several have to agree, the true law is farther from the
-best by one of them in a fifth of records, and by two standard errors hardly ever. The
-fits of different folds share data: the variance of a mean over ``k`` folds is taken as
+A score is one number for each fold, so correlation of the residuals within a fold, however long, is
+part of the scatter of these numbers. Two laws are compared on the same folds, by the differences of
+their scores (Breiman, Friedman, Olshen, Stone, Classification and Regression Trees, 1984; the
+standard error is that of the difference here, not of a score). They use one standard error, for one
+criterion. Where several criteria have to agree, the true law is more than one standard error from
+the best by one of them in a fifth of records, and more than two hardly ever. The fits of different
+folds share data: the variance of a mean over ``k`` folds is taken as
 ``s^2 (1/k + n_held/n_fitted)`` instead of ``s^2/k`` (C. Nadeau, Y. Bengio, Inference for the
 generalization error, Machine Learning 52, 2003). ``experiments/compare_rule.py`` judges the rule on
 records whose law is known.
@@ -18,14 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: A law whose error is larger by less than this part is as good, however certain that is.
+#: Relative difference of errors below which two laws are equally good, however certain it is.
 NEGLIGIBLE = 0.01
 #: Standard errors within which a law is as good as the best where several criteria have to agree,
-#: as long as its error is not more than twice the least: folds that differ much would let pass any.
+#: if its error is at most twice the least: folds that differ much would let any law pass.
 TOGETHER = 2.0
-#: Parts of what is measured that no comparison resolves: fits end where a step promises to lower
-#: the cost by less than 1e-10 of it, and simulations have tolerances of their own. Without noise
-#: the errors of the true law and of all that hold it are no larger, and rounding would decide.
+#: Relative size of differences that no comparison resolves: fits end where a step promises to lower
+#: the cost by less than 1e-10 of it, and simulations have tolerances. Without noise, the true law
+#: and all laws that contain it have errors below this size, and rounding would decide.
 UNRESOLVED = 1e-5
 
 
@@ -33,9 +33,10 @@ UNRESOLVED = 1e-5
 class Differences:
     """Scores (L, F) of laws on folds, compared with the best law.
 
-    ``mean`` (L,): over the folds; ``best``: the law of the least; ``difference``,
-    ``standard_error`` (L,): from the best one, zero there; infinite where a prediction failed.
-    ``unresolved``: what is no difference, in the unit of the scores.
+    ``mean`` (L,): over the folds; ``best``: the law with the least mean; ``difference``,
+    ``standard_error`` (L,): relative to the best law, zero for that law; infinite where a
+    prediction failed. ``unresolved``: size below which a difference does not count, in the unit of
+    the scores.
     """
 
     scores: np.ndarray
@@ -47,12 +48,12 @@ class Differences:
 
     @property
     def within(self) -> np.ndarray:
-        """Which laws (L,) are within one standard error of the best one, or hardly worse."""
+        """Whether each law (L,) is within one standard error of the best one, or hardly worse."""
         return self._within(self.standard_error)
 
     @property
     def as_good(self) -> np.ndarray:
-        """Which laws (L,) are as good as the best one where several criteria have to agree."""
+        """Whether each law (L,) is as good as the best one where several criteria have to agree."""
         wider = np.minimum(TOGETHER * self.standard_error, self.mean[self.best])
         return self._within(np.maximum(self.standard_error, wider))
 
@@ -64,8 +65,9 @@ class Differences:
 
 
 def differences(scores: np.ndarray, held_over_fitted: float, size: float = 0.0) -> Differences:
-    """Compare ``scores`` (L, F), the least are best; ``held_over_fitted``: samples of a fold over
-    those that were fitted for it; ``size``: root mean square of what is predicted."""
+    """Compare ``scores`` (L, F), of which the least is best; ``held_over_fitted``: ratio of the
+    samples of a fold to the samples fitted for it; ``size``: root mean square of the predicted
+    signals."""
     mean = np.mean(scores, axis=1)
     best = int(np.argmin(mean))
     good: np.ndarray = np.all(np.isfinite(scores), axis=1)

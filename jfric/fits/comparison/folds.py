@@ -12,7 +12,7 @@ from jfric.fits.residuals import windows
 
 #: Pieces of each record where there are too few records to leave whole ones out.
 PIECES = 4
-#: Records from which on whole ones are left out, and folds that many records are dealt out to.
+#: Number of records from which whole records are left out, and of folds that they are dealt to.
 ENOUGH_RECORDS, MOST_FOLDS = 3, 8
 
 Fold = tuple[Experiment, ...]
@@ -32,10 +32,10 @@ def folds_of(
 ) -> list[Fold]:
     """Groups of pieces, each of which is left out once; every piece starts from its measured state.
 
-    ``count`` pieces of each record, or laps of ``lap`` [s]: the pieces at one place of all records
-    are a fold where several records are cut into ``count``, every lap is one of its own. By default
-    whole records, dealt out to at most eight folds, where there are three; else four pieces of
-    each. Raises :class:`jfric.ProblemError` for fewer than two folds.
+    ``count`` pieces of each record, or laps of ``lap`` [s]: with ``count``, the pieces at the same
+    place of all records form a fold; every lap is a fold of its own. By default whole records,
+    dealt out to at most eight folds, if there are at least three, else four pieces of each. Raises
+    :class:`jfric.ProblemError` for fewer than two folds.
     """
     if lap is not None:
         if count is not None:
@@ -56,6 +56,6 @@ def folds_of(
 
 
 def held_out_over_fitted(folds: Sequence[Fold]) -> float:
-    """Samples of a fold over those that its candidates are fitted to, on average."""
+    """Average ratio of the samples of a fold to the samples that its candidates are fitted to."""
     sizes = np.array([sum(e.t.size for e in fold) for fold in folds], float)
     return float(np.mean(sizes / (sizes.sum() - sizes)))

@@ -16,8 +16,8 @@ from jfric.system.problem import Problem
 
 
 def relative_error(result: FitResult, experiment: Experiment | None = None) -> float:
-    """``|predicted - measured| / |measured|`` over the fitted records, or over another one, which
-    is predicted with the fitted values and its own initial state."""
+    """``|predicted - measured| / |measured|`` over the fitted records, or over another record,
+    predicted with the fitted values and its own initial state."""
     objective = result.objective
     if experiment is not None:
         objective = _on(result, experiment)

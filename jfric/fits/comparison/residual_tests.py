@@ -1,14 +1,13 @@
 """Tests of the force that a fit leaves unexplained: by velocity, acceleration, position, its
 harmonics, and delay.
-
-Residuals are those of inverse dynamics at the fitted values. For each question some functions of
-the measured motion are added to the equation of motion, beside the derivatives by everything that
-was free, and their coefficients are estimated by least squares; small ones mean that nothing is
-missing. Their covariance takes the residuals as autoregressive
-(:mod:`jfric.fits.uncertainty.noise_model`), the test is that of Wald with quantiles of F. Five
-questions are asked of each degree of freedom: p-values are multiplied as Holm (1979) has it, those
-of harmonics by the number of periods before. With long records any small effect is significant: the
-share of the variance that it explains says how much of it there is.
+The residuals are those of inverse dynamics at the fitted values. Each question adds some functions
+of the measured motion to the equation of motion, in addition to the derivatives by all free
+parameters, and estimates their coefficients by least squares; small coefficients mean that nothing
+is missing. Their covariance takes the residuals as autoregressive
+(:mod:`jfric.fits.uncertainty.noise_model`); the test is that of Wald with quantiles of F. Each
+degree of freedom gets five questions, so p-values are multiplied by the rule of Holm (1979), those
+of harmonics first by the number of periods. In long records any small effect is significant: the
+share of the variance that an effect explains says how large it is.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ from jfric.fits.residuals import InverseDynamics
 from jfric.fits.uncertainty.noise_model import autoregressive_covariance
 from jfric.fits.uncertainty.residual_series import ResidualSeries
 
-#: Periods that are looked at: the span of the motion over these numbers, as far as a motion at the
-#: root mean square speed takes so many rows for one. Others lie where the filter begins.
+#: Periods that are tested: the span of the motion over these numbers, if a motion at the root mean
+#: square speed has that many rows in one period. Shorter periods lie where the filter begins.
 HARMONICS, ROWS = range(1, 25), 6.0
 #: Speeds, as parts of the fastest, between which the dependence on velocity is straight.
 SPEEDS = (0.0, 0.1, 0.4, 1.0)
-#: Functions of which less than this is left beside the others are not asked for.
+#: Functions are left out if less than this part is independent of the others.
 DEPENDENT = 1e-6
 SIGNIFICANT = 0.01
 
 
 @dataclass(frozen=True)
 class ResidualTest:
-    """One question to the residuals of one degree of freedom.
+    """One test of the residuals of one degree of freedom.
 
-    ``p``: corrected for the number of tests; ``share``: of the variance of the residuals that the
-    functions explain; ``estimate``: the delay [s] or the period [m or rad] that fits best, where
-    that is the question.
+    ``p``: corrected for the number of tests; ``share``: part of the variance of the residuals that
+    the functions explain; ``estimate``: the delay [s] or the period [m or rad] that fits best, in
+    the tests for these.
     """
 
     dof: str
@@ -53,7 +52,7 @@ class ResidualTest:
 
     @property
     def significant(self) -> bool:
-        """Whether something is missing, at the level of 1 %."""
+        """Whether an effect is missing, at the level of 1 %."""
         return self.p < SIGNIFICANT
 
     def __str__(self) -> str:
@@ -74,7 +73,7 @@ class ResidualTest:
 
 
 def residual_tests(result: FitResult) -> tuple[ResidualTest, ...]:
-    """All questions to a fit of a problem, on the records that it was fitted to.
+    """All tests for a fit of a problem, on the records that it was fitted to.
 
     Raises :class:`jfric.ProblemError` where the records have no inverse dynamics.
     """
@@ -95,7 +94,7 @@ def residual_tests(result: FitResult) -> tuple[ResidualTest, ...]:
     tests = []
     for j, dof in enumerate(force_names(task.objective.data.signals)):
         used = task.used[..., j]
-        # Weights are one number for a signal: undone, they leave derivatives of forces.
+        # The weight is one number for a signal; division by it leaves derivatives of forces.
         weight = np.where(used, task.objective.weight[..., j], 1.0)[..., None]
         rows = Rows(off[..., j], jacobian[:, :, j] / weight, used)
         tests += _corrected(list(_ask(rows, dof, task.objective.data)))
@@ -104,7 +103,7 @@ def residual_tests(result: FitResult) -> tuple[ResidualTest, ...]:
 
 @dataclass(frozen=True)
 class Rows:
-    """Residuals (E, m), their derivatives (E, m, P) by what was free, and which count (E, m)."""
+    """Residuals (E, m), their derivatives (E, m, P) and which rows count (E, m)."""
 
     off: np.ndarray
     jacobian: np.ndarray
@@ -112,7 +111,7 @@ class Rows:
 
 
 def _corrected(tests: list[ResidualTest]) -> list[ResidualTest]:
-    """p-values as Holm (1979) corrects them for all of ``tests``."""
+    """``tests`` with p-values corrected for their number as in Holm (1979)."""
     found, least = {}, 0.0
     for rank, test in enumerate(sorted(tests, key=lambda t: t.p)):
         least = max(least, min(1.0, test.p * (len(tests) - rank)))
@@ -155,7 +154,7 @@ def _ask(rows: Rows, dof: str, data: Data) -> Iterator[ResidualTest]:
         step = float(times[0][1] - times[0][0])
         rate = np.gradient(sum(inputs), step, axis=1)
         test, coefficients = _wald("late input", rows, dof, [rate])
-        # What acts later leaves minus the delay times the rate.
+        # A force that acts late leaves minus the delay times its rate.
         late = -coefficients[0] if coefficients.size else None
         yield ResidualTest(dof, test.question, test.p, test.share, late)
 
@@ -165,14 +164,14 @@ def _test(question: str, rows: Rows, dof: str, functions: Sequence[np.ndarray]) 
 
 
 def _wald(question, rows: Rows, dof: str, functions) -> tuple[ResidualTest, np.ndarray]:
-    """The test, and the coefficients of the ``functions`` where they are as many as are tested."""
+    """The test, and the coefficients of the ``functions`` if all of them are tested."""
     p, share, coefficients = wald(rows, np.stack(functions, axis=-1))
     return ResidualTest(dof, question, p, share), coefficients
 
 
 def wald(rows: Rows, functions: np.ndarray) -> tuple[float, float, np.ndarray]:
     """p-value for the ``functions`` (E, m, g) of the residuals, the share of the variance that they
-    explain, and their coefficients (g,); none where some depend on the others."""
+    explain, and their coefficients (g,), empty if some functions depend on the others."""
     from scipy import stats
 
     used = rows.used

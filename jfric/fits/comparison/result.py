@@ -17,13 +17,14 @@ from jfric.system.problem import Problem
 
 @dataclass(frozen=True)
 class LawResult:
-    """A law of a comparison.
+    """Result of one law in a comparison.
 
-    ``parameters``: how many are free, what is common to all laws included; ``values``: found for
-    each fold that was left out; ``trades``: parameters of which the records know a combination
-    only; ``bounds``: parameters that rest at a bound while others trade with them; ``tests``: what
-    the residual force depends on; all of the first fold's fit. ``problems``: the system with this
-    law and the values found for each fold. ``remarks``: what went wrong.
+    ``parameters``: number of free parameters, those common to all laws included; ``values``: fitted
+    values for each fold that was left out; ``trades``: parameters of which the records determine
+    only a combination; ``bounds``: parameters at a bound that other parameters trade with;
+    ``tests``: dependences of the residual force; the last three are those of the first fold's fit.
+    ``problems``: the system with this law and the values found for each fold. ``remarks``: failures
+    and warnings.
     """
 
     name: str
@@ -39,10 +40,10 @@ class LawResult:
 @printable
 @dataclass(frozen=True)
 class LawComparison:
-    """Laws of friction compared on what they were not fitted to; see :func:`jfric.compare_laws`.
+    """Friction laws compared on data held out from their fits; see :func:`jfric.compare_laws`.
 
     ``laws``: the simplest first; ``criteria``: scores by each criterion, with the differences from
-    the best law; ``folds``: what was left out in turns; ``fitted_to``: the criterion that was
+    the best law; ``folds``: the data that each fit left out; ``fitted_to``: the criterion that was
     minimised; ``verdict``: recommendation and contradictions.
     Example: see :func:`jfric.compare_laws`.
     """
@@ -55,7 +56,7 @@ class LawComparison:
 
     @property
     def recommended(self) -> str | None:
-        """Name of the law that is recommended; None where none can be."""
+        """Name of the recommended law; None where no law can be recommended."""
         found = self.verdict.recommended
         return None if found is None else self.laws[found].name
 
@@ -65,8 +66,8 @@ class LawComparison:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings: criteria that contradict each other, parameters that trade and remarks of any
-        law, and effects missing in the recommended law, or else in the last law."""
+        """Warnings: criteria that contradict each other, parameters that trade, remarks of any law,
+        and effects missing in the recommended law, or in the last law if none is recommended."""
         said = list(self.verdict.warnings)
         for law in self.laws:
             said += [f"{law.name}: {trade}" for trade in (*law.trades, *law.bounds)]
@@ -81,8 +82,8 @@ class LawComparison:
         return self.laws[-1 if found is None else found]
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Header and rows: mean error of each law by each criterion, and how far it is from the
-        best, with the standard error of that difference."""
+        """Header and rows: mean error of each law by each criterion, and its difference from the
+        best law with the standard error of that difference."""
         header = ["law", "free"]
         for c in self.criteria:
             header += [c.name + (" (fitted)" if c.fitted else ""), "from best"]
@@ -119,7 +120,7 @@ class LawComparison:
         return "\n".join([*lines, *(f"- {said}" for said in self.warnings)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as numbers, strings, lists and mappings, for JSON."""
+        """The comparison as numbers, strings, lists and mappings, for JSON."""
         return {
             "recommended": self.recommended,
             "reason": self.verdict.reason,

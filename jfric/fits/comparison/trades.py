@@ -1,12 +1,12 @@
-"""Parameters that trade against each other: the data know a combination of them, not each.
+"""Parameters that trade: the data determine a combination of them, but not each of them.
 
-The information about the parameters (initial states and the like taken out) is scaled to a unit
+The information about the parameters (initial states and the like removed) is scaled to a unit
 diagonal; a condition index above 30 is a direction of little information, and the parameters most
 of whose variance lies in it trade. Source: D. A. Belsley, E. Kuh, R. E. Welsch, Regression
 Diagnostics (1980), section 3.2.
 
-A parameter at its bound is taken out of that. Those that would trade with it, were it free, are
-worth what the bound leaves them: they are named with it.
+A parameter at its bound is left out of this. The parameters that would trade with it, if it were
+free, depend on the value of the bound: they are named with it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import numpy as np
 
 from jfric.fits.fit_result import FitResult
 
-#: Condition index from which on a direction is weak, and the share of a variance that counts.
+#: Condition index from which on a direction is weak, and share of a variance that counts as most.
 WEAK, SHARE = 30.0, 0.5
-#: Ranges of directions that hold nothing at all.
+#: Relative size of directions that hold no information.
 LEAST = 1e-14
 
 
 @dataclass(frozen=True)
 class Trade:
-    """Parameters of which a combination is known only, with its condition index."""
+    """Parameters of which only a combination is known, with its condition index."""
 
     names: tuple[str, ...]
     condition: float
@@ -80,8 +80,8 @@ def at_bounds(result: FitResult) -> tuple[AtBound, ...]:
 
 
 def trading_with(information: np.ndarray, names: tuple[str, ...], name: str) -> tuple[str, ...]:
-    """Parameters of ``names`` that share most of their variance with ``name``, were all free: the
-    square of the correlation of both estimates is above a half; the largest first."""
+    """Parameters of ``names`` that share most of their variance with ``name`` if all are free: the
+    square of the correlation of the two estimates is above a half; the largest first."""
     size = np.sqrt(np.maximum(np.diagonal(information), 0.0))
     known = size > 0.0
     if not known[names.index(name)] or np.count_nonzero(known) < 2:
@@ -97,8 +97,8 @@ def trading_with(information: np.ndarray, names: tuple[str, ...], name: str) -> 
 
 
 def _information(result: FitResult, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Information of the parameters ``which`` of the model, initial states taken out, and their
-    numbers; of none where the fit failed."""
+    """Information about the parameters ``which`` of the model, initial states removed, and their
+    numbers; both empty if the fit failed."""
     names = result.names
     hessian = result.objective.normal(result.vector[None]).hessian[0]
     if not np.all(np.isfinite(hessian)):
@@ -132,8 +132,8 @@ def weak_directions(information: np.ndarray, names: tuple[str, ...]) -> tuple[Tr
     if not weak.size:
         return ()
     found, left = [], np.ones(len(names), bool)
-    # Weak directions share variances: a parameter counts for the first one that has most of it,
-    # all of them together.
+    # Weak directions share variances: a parameter belongs to the first direction at which the sum
+    # of its shares has reached most of its variance.
     for i, k in enumerate(weak):
         together = share[:, weak[: i + 1]].sum(axis=1)
         taking = left & (together > SHARE)

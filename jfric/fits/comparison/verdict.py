@@ -14,9 +14,9 @@ from jfric.fits.comparison.differences import Differences
 class Criterion:
     """Scores of all laws by one criterion.
 
-    ``unit``: of the scores, root mean square errors on what was left out; ``size``: root mean
-    square of what is predicted, in the same unit; ``fitted``: whether the laws were fitted to this
-    criterion (on other folds).
+    ``unit``: of the scores, which are root mean square errors on held-out data; ``size``: root mean
+    square of the predicted signals, in the same unit; ``fitted``: whether the laws were fitted to
+    this criterion (on other folds).
     """
 
     name: str
@@ -34,7 +34,7 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The law that is recommended (its number, None for none), why, and what contradicts."""
+    """The recommended law (its number, or None), the reason for it, and contradictions."""
 
     recommended: int | None
     reason: str
@@ -44,9 +44,10 @@ class Verdict:
 def verdict(laws: Sequence[str], criteria: Sequence[Criterion]) -> Verdict:
     """Judge ``laws``, the simplest first.
 
-    Recommended is the simplest law within two standard errors of the best (one, where two are more
-    than its error; or 1 % of its error) by all criteria, else by all to which no law was fitted. A
-    law that is best only by the criterion that it was fitted to is never recommended.
+    The recommendation is the simplest law within two standard errors of the best (one, if two are
+    more than its error; or within 1 % of its error) by all criteria, else by all to which no law
+    was fitted. A law that is best only by the criterion to which it was fitted is never
+    recommended.
     """
     others = [c for c in criteria if not c.fitted]
     warnings = _contradictions(laws, criteria)
@@ -93,7 +94,7 @@ def _contradictions(laws: Sequence[str], criteria: Sequence[Criterion]) -> tuple
 
 
 def shown(value: float, criterion: Criterion) -> str:
-    """A score or a difference with its unit; forces as parts of the measured ones."""
+    """A score or a difference with its unit; forces relative to the measured ones."""
     if not np.isfinite(value):
         return "failed"
     if criterion.unit in ("N", "N m", ""):

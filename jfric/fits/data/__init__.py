@@ -1,1 +1,1 @@
-"""Experiments: what was measured, as arrays and in files."""
+"""Experiments: measured data as arrays and in files."""

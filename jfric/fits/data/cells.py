@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
-#: Texts that stand for a missing sample, in small letters.
+#: Texts for a missing sample, in lower case.
 MISSING = frozenset(
     ("", "-", "--", "---", "nan", "n/a", "na", "null", "none", "#n/a", "#nv", "?", "*")
 )
 _INFINITE = {"inf": 1.0, "infinity": 1.0, "∞": 1.0, "#div/0!": 1.0}
-#: Marks between groups of three digits: blanks of several widths, apostrophes, and whichever of
-#: point and comma is not the decimal mark.
+#: Marks between groups of three digits: blanks of several widths, apostrophes, and the one of point
+#: and comma that is not the decimal mark.
 _GROUPS = " \u00a0\u2009\u202f'\u2019"
 _EXPONENT = r"(?:[eEdD][+-]?\d+)?"
 _TIME = re.compile(
@@ -32,14 +32,14 @@ _PATTERNS = {decimal: _patterns(decimal) for decimal in ".,"}
 
 
 def is_grouped(text: str, decimal: str) -> bool:
-    """Whether ``text`` is a number only with marks between thousands."""
+    """Whether ``text`` is a number only if marks between thousands are allowed."""
     text = _plain(text)
     plain, grouped = _PATTERNS[decimal]
     return not plain.fullmatch(text) and grouped.fullmatch(text) is not None
 
 
 def number(text: str, decimal: str) -> float | None:
-    """The number that ``text`` is: NaN for a missing sample, None where it is no number."""
+    """The number in ``text``: NaN for a missing sample, None where it is no number."""
     text = _plain(text)
     plain, grouped = _PATTERNS[decimal]
     if plain.fullmatch(text):
@@ -72,7 +72,7 @@ def stamp(text: str) -> tuple[float, float, str] | None:
     """A time stamp as whole seconds and their fraction, and its kind: ``"date"``, ``"zone"`` (a
     date with a time zone) or ``"day"`` (a time of day); None for other texts.
 
-    Two numbers: seconds since 1970 alone would leave no room for microseconds.
+    Two numbers, because seconds since 1970 in one number would leave no room for microseconds.
     """
     match = _TIME.fullmatch(text.strip())
     if match is None:

@@ -1,4 +1,4 @@
-"""Columns of a measured file by name, and what their headers say of units."""
+"""Columns of a measured file by name, and the units in their headers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jfric.errors import ProblemError, nearest
 
 _BRACKETS = re.compile(r"(.*?)[\s_]*(?:\[([^\]]*)\]|\(([^)]*)\)|\{([^}]*)\})\s*")
 _WORDED = re.compile(r"(.+?)(?:\s*/\s*|\s+in\s+|\s*,\s+)(\S+)\s*")
-#: Units as they are written on machines, and as they are read.
+#: Units as they are written on machines, and the same units as jfric reads them.
 _WRITTEN = {"Nm": "N*m", "Nmm": "N*mm", "Ns": "N*s", "sec": "s", "secs": "s", "msec": "ms"}
 _WRITTEN |= {"usec": "us", "°": "deg", "grad": "deg", "1": "", "-": "", "Sek": "s", "sek": "s"}
 
@@ -21,10 +21,10 @@ _WRITTEN |= {"usec": "us", "°": "deg", "grad": "deg", "1": "", "-": "", "Sek": 
 class Table:
     """Columns of one file or record.
 
-    ``values``: by name, as in the file; text where a column holds some. ``units``: those of a row
-    of their own. ``lines``: the line of each sample in a text file. ``wrong``: line and text of the
-    first cell of a column that is no number. ``stamps``: columns of time stamps, which are in
-    seconds since their first. ``layout``, ``remarks``: how a text file was read.
+    ``values``: by name, as in the file; text where a column holds some. ``units``: from a row of
+    units. ``lines``: the line of each sample in a text file. ``wrong``: line and text of the first
+    cell of a column that is no number. ``stamps``: columns of time stamps, as seconds since their
+    first one. ``layout``, ``remarks``: how a text file was read.
     """
 
     values: Mapping[str, np.ndarray]
@@ -42,11 +42,11 @@ class Table:
         return Table(own)
 
     def place(self, sample: int) -> str:
-        """Where a sample stands: ``line 12``, or ``sample 10``."""
+        """Place of a sample: ``line 12``, or ``sample 10``."""
         return f"sample {sample}" if self.lines is None else f"line {self.lines[sample]}"
 
     def find(self, name: str) -> str:
-        """The column that ``name`` means: exactly, without its unit, or but for case, blanks and
+        """The column that ``name`` means: exactly, without its unit, or ignoring case, blanks and
         underscores. Raises :class:`jfric.ProblemError` where it is none or several."""
         keys = list(self.values)
         if name in keys:
@@ -72,7 +72,7 @@ class Table:
         )
 
     def unit(self, column: str) -> str | None:
-        """Unit of a column by its header, None where it says none."""
+        """Unit of a column from its header, None if the header has none."""
         own = self.units.get(column)
         return own if own is not None else split_unit(column)[1]
 
@@ -80,7 +80,7 @@ class Table:
 def split_unit(header: str) -> tuple[str, str | None]:
     """Name and unit of a header: ``position [mm]``, ``Position (mm)``, ``x/mm``, ``x in mm``.
 
-    Square brackets hold a unit whatever it is; other ways count only where the unit is known.
+    Square brackets hold a unit, known or not; the other forms count only if the unit is known.
     """
     match = _BRACKETS.fullmatch(header)
     if match and match[1].strip():
@@ -95,13 +95,13 @@ def split_unit(header: str) -> tuple[str, str | None]:
 
 
 def written(unit: str) -> str:
-    """A unit of a header as jfric reads it; empty for a pure number."""
+    """A unit of a header in the spelling of jfric; empty for a pure number."""
     unit = unit.strip()
     return _WRITTEN.get(unit, unit)
 
 
 def is_unit(text: str) -> bool:
-    """Whether ``text`` is a unit that is known, or says that there is none."""
+    """Whether ``text`` is a known unit, or a sign of a pure number."""
     from jfric.system.units import UnitError, unit_factor
 
     unit = written(text)
@@ -115,5 +115,5 @@ def is_unit(text: str) -> bool:
 
 
 def loose(name: str) -> str:
-    """A name without blanks, underscores and capitals."""
+    """A name without blanks and underscores, in lower case."""
     return re.sub(r"[\s_\-]+", "", name).casefold()

@@ -20,17 +20,17 @@ class Experiment:
     ``t`` (m,) [s]: times of the samples, increasing strictly.
     ``y``: measured quantities by the names of their signals (``"u"``, ``"v.u"``, ``"a.u"``,
     ``"lambda_t.NAME"``, ...), each (m,).
-    ``u``: measured inputs, each (m,), by what they drive: the path of a load, belt, normal force
+    ``u``: measured inputs, each (m,), by the path that they drive: a load, belt, normal force
     or support of the problem (``"load.F"``).
     ``sigma``: standard deviation of the noise, one number for all of ``y`` or a mapping by the
-    names of signals and inputs; what has none is unknown and estimated from the residuals.
+    names of signals and inputs; noise that is not given is estimated from the residuals.
     ``x0``: initial state by degree of freedom, ``{"u": 0.1}`` or ``{"u": (0.1, 0.0)}`` (position,
-    velocity); where it is not given, the problem's.
+    velocity); by default the problem's initial state.
     ``mask``: which samples count, (m,) of bool or a mapping like ``y``. Masked samples may be NaN.
-    ``start`` [s]: where the simulation begins: at the first sample if ``x0`` is given, else at the
-    problem's start.
-    ``resolution``: step of what was read of a quantity, by name: the readings of an encoder are
-    multiples of it. Its part of the noise is added to ``sigma``, or to what is estimated; see
+    ``start`` [s]: where the simulation begins; by default at the first sample if ``x0`` is given,
+    else at the problem's start.
+    ``resolution``: step of the readings of a quantity, by name: the readings of an encoder are
+    multiples of it. Its part of the noise is added to the given or estimated ``sigma``; see
     :mod:`jfric.fits.data.quantisation`.
     ``meta``: anything to be kept with the data; ``meta["name"]`` labels results.
 
@@ -116,7 +116,7 @@ class Experiment:
         return (self.meta or {}).get("name")
 
     def between(self, start: float, end: float, x0: Mapping[str, Any] | None = None) -> Experiment:
-        """The samples with ``start <= t < end`` [s], as an experiment that begins at its first."""
+        """The samples with ``start <= t < end`` [s], an experiment that begins at the first one."""
         inside = (self.t >= start) & (self.t < end)
         if np.count_nonzero(inside) < 2:
             raise ProblemError(f"between: fewer than 2 samples from {start:g} s to {end:g} s")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Types of data elements that hold numbers, and how NumPy calls them.
+#: Types of data elements that hold numbers, and their NumPy names.
 _NUMBERS = {
     **{1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4"},
     **{7: "f4", 9: "f8", 12: "i8", 13: "u8"},
@@ -24,7 +24,7 @@ _MATRIX, _COMPRESSED = 14, 15
 _NUMERIC = range(6, 16)
 _COMPLEX = 0x0800
 _HEADER = 128
-#: Bytes that a compressed array may have.
+#: Most bytes of a compressed array.
 _LARGEST = 2**32
 
 
@@ -38,7 +38,7 @@ class _Element(NamedTuple):
 
 
 def read_mat(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of a MAT file by name, axes of length one left out; what is not numbers is an
+    """All arrays of a MAT file by name, axes of length one removed; an array without numbers is an
     empty array of objects. Raises ``ValueError`` for damaged files."""
     content = path.read_bytes()
     if len(content) < _HEADER:
@@ -58,7 +58,7 @@ def read_mat(path: Path) -> dict[str, np.ndarray]:
 
 
 def _elements(data: memoryview, order: str) -> Iterator[_Element]:
-    """The data elements that follow each other in ``data``."""
+    """The consecutive data elements in ``data``."""
     while len(data) >= 8:
         kind, size = struct.unpack(f"{order}II", data[:8])
         start, padded = 8, size if kind == _COMPRESSED else 8 * math.ceil(size / 8)

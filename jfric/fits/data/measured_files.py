@@ -21,16 +21,16 @@ from jfric.fits.data.text_table import read_text
 from jfric.system.units import UnitError, dimensions_of, unit_factor
 
 SUFFIXES = (".csv", ".parquet", ".npz", ".mat")
-#: Steps may differ by this part of their median before they are named.
+#: Part of their median by which time steps may differ before a remark says so.
 JITTER = 0.01
-#: A step of this many medians is a gap.
+#: Step, in medians, from which on it is a gap.
 GAP = 1.5
 
 
 def read_experiments(
     config: str | os.PathLike[str] | Config, files: str | Path | Sequence[str | Path]
 ) -> list[Experiment]:
-    """The records in ``files``, their columns mapped as the table ``[data]`` of ``config`` says.
+    """The records in ``files``, their columns mapped by the table ``[data]`` of ``config``.
 
     Raises :class:`jfric.ProblemError` for files, columns and lengths that do not fit.
     A file of two columns::
@@ -76,7 +76,7 @@ def read_columns(path: Path) -> Table:
                 return read_text(path)
     except ProblemError:
         raise
-    except Exception as error:  # whatever the reader of a format says of a damaged file
+    except Exception as error:  # readers of formats raise anything for a damaged file
         raise ProblemError(f"{path}: cannot read it ({first_line(error)})") from None
 
 
@@ -106,7 +106,7 @@ def _experiments(data: Measured, path: Path) -> list[Experiment]:
 def _experiment(data: Measured, table: Table, path: Path, name: str) -> Experiment:
     where = f"{path}" if data.records is None else f"{path}, {name}"
     t = _times(data, table, where)
-    # Rounding of written times must not decide whether a sample is inside.
+    # Rounding of written times must not decide whether a sample lies in the interval.
     slack = 1e-9 * (np.ptp(t) if t.size else 0.0)
     inside = np.ones(t.shape, bool)
     if data.start is not None:
@@ -159,7 +159,7 @@ def _experiment(data: Measured, table: Table, path: Path, name: str) -> Experime
 
 
 def _times(data: Measured, table: Table, where: str) -> np.ndarray:
-    """Times of the samples; numbers of the rows where they are steady states."""
+    """Times of the samples; row numbers for steady states."""
     if data.time is None:
         name, column = next(iter(data.y.items()))
         return np.arange(_values(table, column, f"data.y.{name}", where).size, dtype=float)
@@ -171,7 +171,7 @@ def _times(data: Measured, table: Table, where: str) -> np.ndarray:
 
 
 def clock_remarks(t: Float[np.ndarray, " m"], unit: str = "s") -> list[str]:
-    """Gaps and uneven steps of the times ``t``, which increase, in words."""
+    """Remarks on gaps and uneven steps of the increasing times ``t``."""
     if t.size < 3:
         return []
     steps = np.diff(t)
@@ -185,7 +185,7 @@ def clock_remarks(t: Float[np.ndarray, " m"], unit: str = "s") -> list[str]:
             f"{steps[worst]:g} {unit} after t = {t[worst]:g} {unit}"
         )
     off = np.abs(steps[~gaps] / step - 1.0)
-    # Times that are written with few digits are uneven by their rounding.
+    # Times written with few digits are uneven by rounding.
     if off.size and off.max() > JITTER:
         said.append(
             f"the steps between samples differ by up to {100 * off.max():.0f} % from "
@@ -195,7 +195,7 @@ def clock_remarks(t: Float[np.ndarray, " m"], unit: str = "s") -> list[str]:
 
 
 def _without_gaps(values, data: Measured, field, where, table: Table, remarks) -> np.ndarray:
-    """An input with missing samples held at the last one, where the table ``[data]`` says so."""
+    """An input with missing samples held at the last value, if the table ``[data]`` asks for it."""
     missing = np.isnan(values)
     if not missing.any():
         return values
@@ -239,7 +239,7 @@ def _values(table: Table, column: Column, field: str, where: str) -> np.ndarray:
 
 
 def _factor(table: Table, name: str, column: Column, where: str) -> float:
-    """SI values of one number of a column: by the table ``[data]``, else by the header."""
+    """Factor from a column to SI: from the table ``[data]``, else from the header."""
     if name in table.stamps:
         if column.factor != 1.0:
             raise ProblemError(
@@ -257,7 +257,7 @@ def _factor(table: Table, name: str, column: Column, where: str) -> float:
             raise ProblemError(
                 f"{where}: column {name!r}: {error}; give its unit in the table [data]"
             ) from None
-    # A unit with a number is a calibration, of whatever the header says.
+    # A unit that begins with a number is a calibration, whatever the header says.
     if unit and column.unit[:1].isalpha():
         given = unit_factor(column.unit, None)
         try:

@@ -22,7 +22,7 @@ def with_inputs(problem: Problem, t, u: Mapping[str, Any], hold: str = "zero") -
     if not u:
         return problem
     slots = function_paths(problem)
-    # Samples behind the end are never reached; their times only have to increase.
+    # Samples behind the end are never reached; their times only need to increase.
     index = jnp.arange(t.shape[0])
     finite = jnp.isfinite(t)
     last = jnp.max(jnp.where(finite, t, -jnp.inf))
@@ -47,7 +47,7 @@ def with_inputs(problem: Problem, t, u: Mapping[str, Any], hold: str = "zero") -
 
 
 def check_inputs(problem: Problem, names: tuple[str, ...], hold: str) -> None:
-    """Raise :class:`jfric.ProblemError` for an input that drives nothing."""
+    """Raise :class:`jfric.ProblemError` for an input that drives nothing in ``problem``."""
     if hold not in HOLDS:
         raise ProblemError(
             f"hold: found {hold!r}{nearest(hold, HOLDS)}, allowed are 'zero' and 'linear'"

@@ -1,4 +1,4 @@
-"""The table ``[data]`` for a file as it comes, as a proposal to be checked."""
+"""A proposed table ``[data]`` for a file of any layout, to be checked by the user."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from jfric.system.naming import function_paths
 from jfric.system.problem import Problem
 from jfric.system.units import DIMENSIONS, UnitError, dimensions_of
 
-#: What columns of times are called, in small letters without blanks.
+#: Names of columns of times, in lower case without blanks.
 TIMES = ("t", "time", "times", "timestamp", "zeit", "temps", "tempo", "xvalue", "elapsedtime")
-#: What the only position and the only load of a system are called.
+#: Names for the only position and the only load of a system.
 POSITIONS = ("position", "pos", "displacement", "angle", "encoder", "weg", "winkel", "lage")
 FORCES = ("force", "load", "f", "kraft", "last")
 
@@ -24,8 +24,8 @@ FORCES = ("force", "load", "f", "kraft", "last")
 def propose(path: Path, problem: Problem | None = None) -> str:
     """TOML text of a table ``[data]`` for the columns of a file, with remarks as comments.
 
-    With a ``problem`` columns are given to its degrees of freedom and loads, by name or, where
-    there is one of each, by unit; columns that are left stand there as comments.
+    With a ``problem`` columns are assigned to its degrees of freedom and loads, by name or, if
+    there is one of each, by unit; the remaining columns appear as comments.
     """
     table = read_columns(path)
     columns = [k for k, v in table.values.items() if _numbers(v)]
@@ -59,7 +59,7 @@ def _numbers(values: Any) -> bool:
 
 
 def _time(table: Table, columns: list[str]) -> str:
-    """The column of times: of time stamps, by name, by unit, or the first that increases."""
+    """The column of times: time stamps, by name, by unit, or the first that increases."""
     rising = [
         c
         for c in columns
@@ -87,7 +87,7 @@ def _matched(table: Table, left: list[str], problem: Problem | None):
     free = list(left)
     for name in dofs:
         called = {c: loose(split_unit(c)[0]) for c in free}
-        # Or as a run of one's own calls it.
+        # Or by the name that a run of jfric gives the column.
         same = [c for c in free if called[c] == loose(name)]
         same = same or [c for c in free if called[c] == loose(f"q.{name}")]
         if len(same) == 1:

@@ -1,11 +1,11 @@
-"""Readings in steps, such as those of an encoder, as noise.
+"""Noise of readings in steps, such as those of an encoder.
 
-A reading is off by up to half a step ``D``. While the motion goes through steps the errors are as
-good as independent from sample to sample and uniform, of variance ``D^2/12``, uncorrelated with the
-motion (B. Widrow, I. Kollar, Quantization Noise, 2008, chapter 5). In ``n`` samples in a row with
-the same reading it is one error: their mean has the variance ``sigma^2/n + D^2/12`` beside other
-noise ``sigma``. Each counts with the variance ``sigma^2 + n D^2/12``, as if it were independent,
-which gives that mean the same variance; a record at rest does not count for more than it says.
+A reading is off by up to half a step ``D``. While the motion goes through steps the errors are
+nearly independent from sample to sample and uniform, of variance ``D^2/12``, uncorrelated with the
+motion (B. Widrow, I. Kollar, Quantization Noise, 2008, chapter 5). ``n`` samples in a row with the
+same reading share one error: their mean has the variance ``sigma^2/n + D^2/12`` with other noise
+``sigma``. Each sample counts with the variance ``sigma^2 + n D^2/12``, as if it were independent,
+which gives that mean the same variance; a record at rest does not count for more than it tells.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from jfric.fits.data.experiment import Experiment
 
 
 class Steps(NamedTuple):
-    """Variances (E, m, k): of the errors of single readings, and as they count in a fit."""
+    """Variances (E, m, k): of the errors of single readings, and as used in a fit."""
 
     variance: np.ndarray
     counted: np.ndarray
 
     @property
     def more(self) -> np.ndarray:
-        """Variance (E, m, k) that counts in a fit beyond that of single readings."""
+        """Variance (E, m, k) used in a fit in excess of that of single readings."""
         return self.counted - self.variance
 
 
 def steps_of(experiments: Sequence[Experiment], signals: Sequence[str], used: np.ndarray) -> Steps:
-    """Variances that the resolution of readings adds to the noise; zero where none is given."""
+    """Variances that the resolution of readings adds to the noise; zero without one."""
     variance, counted = np.zeros(used.shape), np.zeros(used.shape)
     for i, e in enumerate(experiments):
         for j, name in enumerate(signals):
@@ -45,7 +45,7 @@ def steps_of(experiments: Sequence[Experiment], signals: Sequence[str], used: np
 
 
 def run_lengths(values: np.ndarray, step: float) -> np.ndarray:
-    """For each sample (m,) how many samples in a row have the same reading."""
+    """Number of samples in a row with the same reading, for each sample (m,)."""
     if not values.size:
         return np.zeros(0)
     starts = np.flatnonzero(np.r_[True, np.abs(np.diff(values)) > 0.5 * step])

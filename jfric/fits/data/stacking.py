@@ -1,4 +1,4 @@
-"""Experiments as arrays of one shape, so that they are simulated together."""
+"""Experiments as arrays of one shape, so that one program simulates all of them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from jfric.fits.data.experiment import Experiment
 
 
 class Data(eqx.Module):
-    """One experiment as a model sees it; stacked, all arrays have the axis of experiments in
-    front. Shorter experiments are filled up: times are infinite there."""
+    """One experiment as a model reads it. Stacked arrays have the axis of experiments in front, and
+    shorter experiments are filled up with infinite times."""
 
     t: Float[Array, " m"]
     start: Float[Array, ""]
@@ -24,7 +24,7 @@ class Data(eqx.Module):
     y: Float[Array, "m k"]
     #: Measured inputs by name, held constant behind the last sample.
     u: dict[str, Float[Array, " m"]]
-    #: Initial state of the experiment by path (``initial.u.q``), where it has its own.
+    #: Initial state of the experiment by path (``initial.u.q``), if it has its own.
     x0: dict[str, Float[Array, ""]]
     signals: tuple[str, ...] = eqx.field(static=True)
 
@@ -39,7 +39,7 @@ def labels(experiments: Sequence[Experiment]) -> tuple[str, ...]:
 def signals_of(
     experiments: Sequence[Experiment], observe: Sequence[str] | str | None
 ) -> tuple[str, ...]:
-    """Which measured quantities are compared: all, or those of ``observe``."""
+    """Names of the measured quantities that are compared: all, or those of ``observe``."""
     measured = tuple(dict.fromkeys(name for e in experiments for name in e.y))
     if observe is None:
         return measured
@@ -59,8 +59,8 @@ def stack(
     starts: Sequence[float],
     x0: Sequence[dict[str, float]],
 ) -> tuple[Data, np.ndarray, np.ndarray]:
-    """Data of all experiments, which samples count (E, m, k), and their noise (E, m, k): standard
-    deviations, NaN where they are unknown."""
+    """Data of all experiments, which samples count (E, m, k), and the standard deviations of their
+    noise (E, m, k), NaN where unknown."""
     count, longest = len(experiments), max(e.t.size for e in experiments)
     t = np.full((count, longest), np.inf)
     y = np.zeros((count, longest, len(signals)))
@@ -89,7 +89,7 @@ def stack(
             values[i, :m], values[i, m:] = own, own[-1]
     if not used.any():
         raise ProblemError("mask: found no sample that counts")
-    # Times behind the end have to be increasing only: those of inputs are breakpoints.
+    # Times behind the end only need to increase: those of inputs are breakpoints.
     end = np.array([e.t[-1] for e in experiments])
     paths = dict.fromkeys(path for table in x0 for path in table)
     data = Data(

@@ -1,7 +1,7 @@
-"""Text tables as measuring software writes them: what separates, what is decimal, where it starts.
+"""Text tables of measuring software: separator, decimal mark, header and first row are detected.
 
-Nothing has to be said: of all separators and decimal marks those are taken that make most cells
-numbers. What may be read in two ways is refused.
+Of all separators and decimal marks the reader takes those that make most cells numbers. It refuses
+a table that can be read in two ways.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from jfric.fits.data.columns import Table, is_unit, written
 
 SEPARATORS = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "bar", " ": "blanks"}
 DECIMALS = {".": "decimal point", ",": "decimal comma"}
-#: Lines from which separator and decimal mark are found, of the beginning and of the end.
+#: Lines from the beginning and from the end that determine separator and decimal mark.
 SAMPLE = 200
-#: A number with marks between thousands counts a little less than one without.
+#: Worth of a number with marks between thousands, compared with one without.
 GROUPED = 0.75
 _COMMENT = re.compile(r"\s*(?:#|%|//)\s*")
 
@@ -44,7 +44,7 @@ def read_text(path: Path) -> Table:
     text, encoding = _decoded(path)
     lines = [_Line(i, t) for i, t in enumerate(re.split(r"\r\n|\n|\r", text), 1) if t.strip()]
     told = None
-    if lines and re.fullmatch(r"sep=.\s*", lines[0].text):  # of spreadsheets
+    if lines and re.fullmatch(r"sep=.\s*", lines[0].text):  # a line that spreadsheets write
         told, lines = lines[0].text.strip("\n")[4], lines[1:]
     layout = _layout(lines, told)
     if layout is None:
@@ -62,7 +62,7 @@ def _decoded(path: Path) -> tuple[str, str]:
     marks = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
     tries = [name for mark, name in marks if data.startswith(mark)]
     if not tries and b"\0" in data[:400]:
-        # Without a mark: of every two bytes of plain text one is zero.
+        # Without a byte order mark: one of every two bytes of plain text is zero.
         tries = ["utf-16-be" if data[:1] == b"\0" else "utf-16-le"]
     for name in (*tries, "utf-8", "cp1252", "latin-1"):
         try:
@@ -124,7 +124,7 @@ def _numeric(cells: Sequence[list[str]], layout: _Layout) -> list[int]:
 
 
 def _first(cells: Sequence[list[str]], numeric: Sequence[int], layout: _Layout) -> int:
-    """The first row of two that hold values in all columns of numbers."""
+    """The first of two consecutive rows that hold values in all columns of numbers."""
 
     def holds(row: list[str]) -> bool:
         return (
@@ -146,7 +146,7 @@ def _header(path: Path, lines, cells, first: int, layout: _Layout):
     at = first - 1
     if len(above) > 1 and len(above[1]) == len(row) and _are_units(row):
         row, units, at = above[1], row, first - 2
-    # A separator behind the last entry, of the header or of the rows, makes no column.
+    # A separator behind the last entry, of the header or of the rows, adds no column.
     width = layout.width
     last_empty = all(not r[-1] for r in cells[first:] if len(r) == width)
     while len(row) > 1 and not row[-1] and (len(row) > width or last_empty):
@@ -175,7 +175,7 @@ def _head(text: str, layout: _Layout) -> list[str]:
     text = _COMMENT.sub("", text, count=1) if _COMMENT.match(text) else text
     if layout.separator != " ":
         return _split(text, layout.separator)
-    # Blanks stand also within a header: before a unit, and single ones between words.
+    # Blanks also occur within a header: before a unit, and single ones between words.
     row = re.sub(r"\s+([\[(])", r"\1", text.strip()).split()
     return row if len(row) == layout.width else re.split(r"\s{2,}|\t", text.strip())
 
@@ -186,7 +186,7 @@ def _are_units(row: Sequence[str]) -> bool:
 
 
 def _different(names: Sequence[str]) -> list[str]:
-    """Names that occur twice with their number: ``x (1)``, ``x (2)``."""
+    """Names with repeated ones numbered: ``x (1)``, ``x (2)``."""
     count, seen = Counter(names), Counter()
     found = []
     for name in names:
@@ -235,7 +235,7 @@ def _table(names, units, rows, where, layout: _Layout, header, encoding) -> Tabl
 
 
 def _stamps(entries: Sequence[str]) -> np.ndarray | None:
-    """Time stamps as seconds since the first; None where some are none."""
+    """Time stamps as seconds since the first one; None if an entry is no time stamp."""
     found = [stamp(c) for c in entries]
     kinds = {f[2] for f in found if f is not None}
     if None in found or len(kinds) != 1:

@@ -1,1 +1,1 @@
-"""Experiments that make parameters as certain as they can be."""
+"""Design of experiments that make parameters as certain as possible."""

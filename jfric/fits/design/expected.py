@@ -1,4 +1,4 @@
-"""Standard deviations expected from a design, over where the estimates will fall."""
+"""Standard deviations expected from a design, averaged over where the estimates may fall."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from jaxtyping import Float
 from jfric.fits.design.information import standard_deviations
 from jfric.fits.design.search import Search
 
-#: Change of the predicted standard deviations among the estimates, from which it is said.
+#: Change of the predicted standard deviations among the estimates above which a remark follows.
 NONLINEAR = 0.2
-#: A step in parts of a standard deviation, over which nothing changes by this part but by a jump.
+#: A step in parts of a standard deviation, and the change over that step that only a jump causes.
 TINY, JUMP = 1e-3, 0.05
 
 
 def expected(
     search: Search, inputs: Float[np.ndarray, " n"], matrix: Float[np.ndarray, "P P"]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Standard deviations (P,) by the experiment ``inputs``, and what has to be said of them.
+    """Standard deviations (P,) by the experiment ``inputs``, and remarks on them.
 
-    With ``C(p)`` the bound of Cramer and Rao for the parameters ``p``, and estimates that are
-    normal around the given ones with ``C = L L^T``: the root of the mean of the diagonal of ``C``
-    over ``p +- sqrt(P) L_i``, which is exact where ``C`` is of second order in ``p`` (the cubature
-    rule of I. Arasaratnam, S. Haykin, IEEE Trans. Automatic Control 54, 2009, section IV). Where
-    ``C`` jumps at the given values both sides count. ``matrix``: the information at the given
-    values, whose standard deviations are returned where there are none around them.
+    ``C(p)`` is the bound of Cramer and Rao for the parameters ``p``; the estimates are taken as
+    normal around the given ones with ``C = L L^T``. The result is the root of the mean of the
+    diagonal of ``C`` over ``p +- sqrt(P) L_i``, exact where ``C`` is of second order in ``p`` (the
+    cubature rule of I. Arasaratnam, S. Haykin, IEEE Trans. Automatic Control 54, 2009, section IV).
+    If ``C`` jumps at the given values, both sides count. ``matrix``: the information at the given
+    values, which gives the standard deviations if there are none around them.
     """
     layout = search.task.objective.layout
     here = standard_deviations(matrix, search.unit)
@@ -50,7 +50,7 @@ def expected(
             f"an event comes or goes at the given values: on one side the standard deviation of "
             f"{name} is {more}"
         )
-    # What comes or goes there makes the prediction fail: no number counts as another one.
+    # A standard deviation that is no finite number there counts as an infinite change.
     change = np.nan_to_num(np.abs(other / here - 1.0), nan=np.inf, posinf=np.inf)
     worst = float(np.max(change))
     if worst > NONLINEAR:

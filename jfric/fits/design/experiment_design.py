@@ -51,26 +51,27 @@ def design_experiment(
     ``candidates`` inputs, then by sequential quadratic programming from the best, with derivatives
     of ``M`` through all events. They are exact where no event comes or goes.
 
-    The best input often stands where an event is about to come or to go: ``M`` jumps there, so that
-    it is that of one side. The standard deviations of the result are therefore means over where
-    estimates will fall, of the present experiment and of the new one.
+    The best input often stands where an event is about to come or to go: ``M`` jumps there, and its
+    value belongs to one side only. The standard deviations of the result are therefore means over
+    where the estimates will fall, for the present experiment and for the new one.
 
-    ``free``: as in :func:`jfric.fit`; ``init``, else the value of the problem, is where the
-    information is computed, a ``prior`` counts as in a fit. Sizes of parameters are their values
-    on the scale ``"log"``, else the widths of their bounds. ``inputs``: lower and upper limit of
-    each number that may be chosen, by path (``load.F.amplitude``, ``friction.belt``,
-    ``initial.x.v``); of a list (``load.F.values``) for each entry, or as two lists. What the
-    problem has is the present experiment, with which the new one is compared. ``limits``: lowest
-    and highest value of signals at the samples, such as the travel. ``times`` (m,) [s]: of the
-    samples; ``sigma``: measured signals and the standard deviations of their noise. ``of``: the
-    parameters that matter, all by default; the others are found, too. ``worst_of``: number of
-    parameter vectors that the input has to suit, of which the worst counts: the first start and a
-    Sobol sample between the bounds, or of the priors where there are some. ``seed``: of the
-    samples. ``options``: of :func:`jfric.fit`, such as ``solver``.
+    ``free``: as in :func:`jfric.fit`; the information is computed at ``init``, by default the value
+    of the problem, and a ``prior`` counts as in a fit. Sizes of parameters are their values on
+    the scale ``"log"``, else the widths of their bounds. ``inputs``: lower and upper limit of each
+    number that may be chosen, by path (``load.F.amplitude``, ``friction.belt``, ``initial.x.v``);
+    of a list (``load.F.values``) for each entry, or as two lists. The inputs in the problem are the
+    present experiment, with which the new one is compared. ``limits``: lowest and highest value of
+    signals at the samples, such as the travel. ``times`` (m,) [s]: of the samples; ``sigma``:
+    measured signals and the standard deviations of their noise. ``of``: the parameters that matter,
+    all by default; the others are estimated, too. ``worst_of``: number of parameter vectors that
+    the input has to suit, of which the worst counts: the first start and a Sobol sample between the
+    bounds, or of the priors where there are some. ``seed``: of the samples. ``options``: of
+    :func:`jfric.fit`, such as ``solver``.
 
-    Raises :class:`jfric.ProblemError` for what cannot be computed. Source of the criteria:
-    F. Pukelsheim, Optimal Design of Experiments (1993). With the problem of :class:`jfric.Problem`,
-    from which height a mass should be let go; in steps of 10 ms, which compile sooner::
+    Raises :class:`jfric.ProblemError` for a design that cannot be computed. Source of the criteria:
+    F. Pukelsheim, Optimal Design of Experiments (1993). The example uses the problem of
+    :class:`jfric.Problem` and asks from which height a mass should be released; steps of 10 ms
+    compile sooner::
 
         >>> design = jfric.design_experiment(
         ...     problem, {"friction.mu": jfric.Free(0.05, 0.3)}, {"initial.u.q": (0.05, 0.2)},
@@ -146,7 +147,7 @@ def _task(problem, free, limits, times, sigma, options) -> Task:
 
 
 def _inputs(problem, free, inputs, task: Task, limits):
-    """Slots of the inputs, and their present numbers, lower and upper limits (n,)."""
+    """Slots of the inputs, and their present values and lower and upper limits (n,)."""
     if not inputs:
         raise ProblemError(
             "inputs: found none, give the limits of one, such as {'load.F.amplitude': (0, 5)}"

@@ -1,4 +1,4 @@
-"""Information on the parameters from an experiment not yet made, and derivatives of it."""
+"""Information about the parameters from a future experiment, and its derivatives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEMBERS = 16
 
 
 class Slot(NamedTuple):
-    """Where the numbers of one input stand in the vector of inputs."""
+    """Place of the numbers of one input in the vector of inputs."""
 
     path: str
     first: int
@@ -39,7 +39,7 @@ class Slots(NamedTuple):
 
 
 class Information(NamedTuple):
-    """Information from experiments: not a number where the simulation fails.
+    """Information from experiments; NaN where the simulation fails.
 
     ``matrix`` (..., P, P): ``sum J^T J / sigma^2`` by the parameters. ``lowest`` and ``highest``
     (..., s): extremes of the signals that have limits, at the samples.
@@ -156,7 +156,7 @@ def merit(
     chosen: Sequence[int],
     criterion: str,
 ) -> tuple[float, np.ndarray | None]:
-    """How certain the ``chosen`` parameters get, as a logarithm of information, and its slope.
+    """Certainty of the ``chosen`` parameters, as a logarithm of information, and its slope.
 
     With ``C`` the block of the chosen ones of the covariance, by their ``unit``:
     ``-log det C / p`` (D) or ``-log(trace C / p)`` (A). Minus infinity where ``C`` is not finite.

@@ -15,16 +15,16 @@ from jfric.system.problem import Problem
 @printable
 @dataclass(frozen=True)
 class ExperimentDesign:
-    """The experiment to make next, and what it is expected to say, beside the present one.
+    """The next experiment and the certainty expected from it, compared with the present one.
 
-    ``inputs``: its numbers by path; ``problem``: the given one with them. ``before``, ``after``:
-    standard deviations of each parameter by the present and by the new experiment (bounds of Cramer
-    and Rao, root mean square over where the estimates will fall); infinite where nothing is known.
-    ``condition``: ratios of the largest to the smallest eigenvalue of the information, by parts of
-    the parameters' sizes, before and after. ``merit``: logarithms of what was maximised, at the
-    given values of the parameters, before and after. ``evaluations``: experiments that were
-    simulated. ``remarks``: what a reader of the numbers has to know. Example: see
-    :func:`jfric.design_experiment`.
+    ``inputs``: its numbers by path; ``problem``: the given problem with these inputs. ``before``,
+    ``after``: standard deviations of each parameter by the present and by the new experiment
+    (bounds of Cramer and Rao, root mean square over where the estimates will fall); infinite for
+    parameters that are not determined. ``condition``: ratios of the largest to the smallest
+    eigenvalue of the information, in parts of the parameters' sizes, before and after. ``merit``:
+    logarithms of the maximised criterion at the given values of the parameters, before and after.
+    ``evaluations``: number of simulated experiments. ``remarks``: limits of these numbers. Example:
+    see :func:`jfric.design_experiment`.
     """
 
     inputs: Mapping[str, float | np.ndarray]
@@ -38,7 +38,7 @@ class ExperimentDesign:
 
     @property
     def information_ratio(self) -> dict[str, float]:
-        """Information on each parameter, new over present: ``(before/after)^2``."""
+        """Information about each parameter, new over present: ``(before/after)^2``."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return {
                 name: float(np.divide(old, self.after[name]) ** 2)

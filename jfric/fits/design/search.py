@@ -1,4 +1,4 @@
-"""The best input: a sample of all, then sequential quadratic programming from the best of them."""
+"""The best input: a sample of all inputs, then sequential quadratic programming from the best."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from jfric.fits.design.information import Slots, information, merit, slopes
 from jfric.fits.task import Task
 
-#: Inputs from which is climbed, and steps of each climb.
+#: Number of inputs from which a climb starts, and of steps of each climb.
 CLIMBS, STEPS = 3, 40
-#: What is short of a limit by less, in parts of its range, keeps it.
+#: Excess over a limit, in parts of its range, that still counts as keeping it.
 SLACK = 1e-6
 
 
@@ -23,7 +23,8 @@ class Search:
     slots: Slots
     low: np.ndarray
     high: np.ndarray
-    #: (T, P) Parameters for which the input has to be good, the least merit counts; their sizes.
+    #: (T, P) Parameters for which the input has to be good (the least merit counts), and their
+    #: sizes.
     parameters: np.ndarray
     unit: np.ndarray
     prior: np.ndarray
@@ -37,7 +38,7 @@ class Search:
     _last: dict[bytes, tuple] = field(default_factory=dict)
 
     def plan(self):
-        """Arguments of the compiled programs before parameters and inputs."""
+        """Leading arguments of the compiled programs, before parameters and inputs."""
         objective = self.task.objective
         import jax
 
@@ -49,7 +50,7 @@ class Search:
         return self.low + (self.high - self.low) * part
 
     def matrices(self, inputs: np.ndarray):
-        """Information (B, T, P, P) with that of the priors, and room (B, T, 2 s) to the limits."""
+        """Information (B, T, P, P), priors included, and distance (B, T, 2 s) from the limits."""
         count, members = inputs.shape[0], self.parameters.shape[0]
         found = information(
             *self.plan(),
@@ -78,7 +79,7 @@ class Search:
         short = np.maximum(-room.min(axis=(1, 2), initial=np.inf), 0.0)
         for i in range(parts.shape[0]):
             self._keep(parts[i], value[i], short[i])
-        # Those that miss a limit may still be near a good one that keeps it.
+        # An input that misses a limit may still be near a good one that keeps it.
         rank = np.where(np.isfinite(value), value - 10.0 * short, -np.inf)
         order = np.argsort(-rank, kind="stable")
         return parts[order[np.isfinite(rank[order])]]
@@ -90,7 +91,8 @@ class Search:
     def climb(self, part: np.ndarray) -> None:
         """Maximise the least merit of all parameters from ``part`` (n,).
 
-        As ``max s`` with ``merit_i >= s`` and room to all limits: smooth where the least is not.
+        The problem is written as ``max s`` with ``merit_i >= s`` and room to all limits, which is
+        smooth where the least merit is not.
         """
         from scipy.optimize import minimize  # slow to import
 
@@ -129,8 +131,8 @@ class Search:
         return np.column_stack([slope, np.zeros(len(slope))])
 
     def _with_slopes(self, part):
-        """Merits (T,), room (T 2 s,) and their slopes by the parts; far below where there are
-        none, so that a search turns back."""
+        """Merits (T,), distances (T 2 s,) from the limits and the slopes of both by the parts;
+        merits far below all others where there are none, so that a search turns back."""
         part = np.clip(np.asarray(part, float), 0.0, 1.0)
         key = part.tobytes()
         if key in self._last:

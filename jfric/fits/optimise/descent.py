@@ -1,7 +1,7 @@
 """First-order optimisers of optax, for many parameters or many experiments.
 
 Levenberg-Marquardt needs one forward derivative for each parameter. Here one reverse pass gives the
-whole gradient, and Adam may look at a few experiments in each step.
+whole gradient, and Adam can use a few experiments in each step.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from jfric.fits.optimise.levenberg_marquardt import (
 )
 from jfric.numerics.compilation import quick_options
 
-#: With more parameters of one experiment than this the gradient is computed in reverse.
+#: Number of parameters of one experiment above which the gradient is computed in reverse.
 FORWARD_UP_TO = 12
 #: Halvings of a step before a member counts as stalled.
 HALVINGS = 20
-#: Part of the cost by which a step has to lower it, for the search to go on.
+#: Relative fall of the cost per step below which the search ends.
 TOLERANCE = 1e-10
 
 
@@ -55,8 +55,8 @@ class LBFGS(AbstractOptimiser):
 class Adam(AbstractOptimiser):
     """Adam of optax: for many parameters and, by ``batch``, many experiments.
 
-    ``max_iterations`` steps of ``learning_rate`` (coordinates have a range of pi) shrink to nothing
-    along a cosine; each looks at ``batch`` experiments, all by default::
+    ``max_iterations`` steps of ``learning_rate`` (coordinates have a range of pi) shrink to zero
+    along a cosine; each uses ``batch`` experiments, all by default::
 
         >>> jfric.Adam(batch=2).learning_rate
         0.02
@@ -89,7 +89,7 @@ def _lbfgs(objective: Objective, x0, max_iterations, tolerance, watch: Watch) ->
             break
         step, memory = (jax.tree.map(np.asarray, a) for a in direction(g, memory, z))
         slope = np.einsum("bi,bi->b", step, g)
-        # Where the memory is worth nothing, straight down.
+        # Where the memory gives no descent, the step is straight down.
         step = np.where((slope < 0)[:, None], step, -g)
         slope = np.einsum("bi,bi->b", step, g)
         size = np.abs(step).max(axis=1)
@@ -117,7 +117,7 @@ def _lbfgs(objective: Objective, x0, max_iterations, tolerance, watch: Watch) ->
 
 @functools.cache
 def _memory():
-    """Functions to begin and to use the memory of all members."""
+    """Functions that create and apply the memory of all members."""
     import optax  # slow to import
 
     transform: Any = optax.scale_by_lbfgs(memory_size=10)
@@ -154,7 +154,7 @@ def _adam(
         if chosen is None:
             better = cost < least
             best[better], least[better] = z[better], cost[better]
-        # A member that fails waits there; it does not disturb the others.
+        # A member that fails waits there and does not disturb the others.
         g = np.where(np.isfinite(cost)[:, None] & np.isfinite(g), g, 0.0)
         change, state = transform.update(jnp.asarray(g), state)
         z = z + np.asarray(change)
@@ -168,7 +168,7 @@ def _adam(
 
 
 def _value_and_gradient(objective: Objective, z: np.ndarray, chosen: np.ndarray | None = None):
-    """Costs (B,) and gradients (B, P) by the coordinates, of all or of some experiments."""
+    """Costs (B,) and gradients (B, P) by the coordinates, for all or some experiments."""
     layout = objective.layout
     x = layout.values(z)
     reverse = len(layout.paths) > FORWARD_UP_TO

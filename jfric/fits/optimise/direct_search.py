@@ -20,7 +20,7 @@ from jfric.fits.optimise.levenberg_marquardt import (
 )
 from jfric.fits.parameter_vector import Layout
 
-#: Points of a generation, those it is drawn from next, and how far the old distribution counts.
+#: Points of a generation, number of the best that define the next, weight of the old distribution.
 POINTS, BEST, MEMORY = 64, 12, 0.3
 #: Width of the first generation, as a part of the range of a coordinate, and of the last.
 FIRST, LAST = 0.05, 1e-7
@@ -68,7 +68,8 @@ def direct_search(
 ) -> tuple[np.ndarray, float, int]:
     """The best parameters (P,) found around ``x`` (P,), their cost, and the generations used.
 
-    ``cost``: of parameters (B, P); infinite where a simulation fails. Never worse than ``x``.
+    ``cost``: of parameters (B, P), infinite where a simulation fails. The result is never worse
+    than ``x``.
     """
     rng = np.random.default_rng(seed)
     center = layout.coordinates(x)
@@ -92,7 +93,7 @@ def direct_search(
             best, least = points[order[0]], float(found[order[0]])
         chosen = z[order]
         moved = chosen.mean(axis=0)
-        # About the old center: the cloud stretches along the way it moves.
+        # Relative to the old centre, so that the cloud stretches along its way.
         around = (chosen - center).T @ (chosen - center) / order.size
         center = moved
         spread = MEMORY * spread + (1.0 - MEMORY) * around

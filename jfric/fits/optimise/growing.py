@@ -1,9 +1,9 @@
 """A global search on growing parts of the records: short ones first.
 
 The cost of a whole record has a minimum for each number of cycles that the model gains or loses on
-the data. Over its first part few cycles fit in, and the valley that leads to the best parameters is
-wide. Each part begins with a fresh sample of all parameters beside what the last part found, so
-that neither what a short part cannot tell nor a wrong turn there decides.
+the data. Its first part holds few cycles, and the valley that leads to the best parameters is wide.
+Each part begins with a fresh sample of all parameters in addition to the results of the last part,
+so that neither missing information nor a wrong turn in a short part decides.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from jfric.fits.parameter_vector import Layout
 SHARES = (0.125, 0.25, 0.5, 1.0)
 #: Points of the sample for each start, and steps of a descent on a part.
 SAMPLE, STEPS = 32, 15
-#: Coordinates closer than this, in parts of their range, are one start.
+#: Distance of coordinates, in parts of their range, below which two points are one start.
 NEAR = 1e-3
 
 
@@ -38,8 +38,8 @@ def growing(
     """At most ``count`` starts (n, P) for the whole records, from descents on growing parts.
 
     ``shares``: parts of each record in turn, from its start; the last is 1. ``more`` (n, P): points
-    that are tried beside the sample. Numbers that belong to one experiment, such as initial states
-    of windows, begin at their first value.
+    that are tried in addition to the sample. Numbers that belong to one experiment, such as initial
+    states of windows, begin at their first value.
     """
     layout = objective.layout
     points = _sample(layout, SAMPLE * count, seed)
@@ -66,7 +66,7 @@ def beginning(objective: Objective, share: float) -> Objective:
     data = objective.data
     t, start, end = (np.asarray(a) for a in (data.t, data.start, data.end))
     keep = t <= (start + share * (end - start))[:, None]
-    # Somewhere a derivative has to come from.
+    # Two samples at least, so that a derivative exists.
     keep[:, :2] = np.isfinite(t[:, :2])
     last = np.max(np.where(keep, t, -np.inf), axis=1)
     part = copy.copy(objective)

@@ -29,7 +29,7 @@ class Outcome(IntEnum):
     MAX_ITERATIONS = 3
     #: The simulation failed at the start.
     FAILED = 4
-    #: The residuals do not depend on the free parameters there (all stick, for example).
+    #: The residuals do not depend on the free parameters there (all contacts stick, for example).
     NO_GRADIENT = 5
 
     @property
@@ -47,7 +47,7 @@ class Outcome(IntEnum):
 
 @dataclass
 class Members:
-    """Where members are: coordinates (B, P), parameters (B, P), costs, outcomes, iterations."""
+    """State of all members: coordinates (B, P), parameters (B, P), costs, outcomes, iterations."""
 
     z: np.ndarray
     x: np.ndarray
@@ -56,16 +56,17 @@ class Members:
     iterations: np.ndarray
 
 
-#: Told after each iteration: its number, the most there can be, the least cost so far and where.
+#: Called after each iteration with its number, the largest possible number, the least cost and its
+#: x.
 Watch = Callable[[int, int, float, np.ndarray], None]
 
 
 def nobody(iteration: int, most: int, cost: float, x: np.ndarray) -> None:
-    """Nobody is told."""
+    """A watch that does nothing."""
 
 
 class AbstractOptimiser(abc.ABC):
-    """Way from starts to minima of a cost."""
+    """Optimiser: from starts to minima of a cost."""
 
     #: Name in files and commands.
     word: ClassVar[str]
@@ -74,12 +75,12 @@ class AbstractOptimiser(abc.ABC):
     def minimise(
         self, objective: Objective, x0: np.ndarray, seed: int, watch: Watch = nobody
     ) -> Members:
-        """Where members end that start at ``x0`` (B, P)."""
+        """The end points of members that start at ``x0`` (B, P)."""
 
 
 @dataclass(frozen=True)
 class LevenbergMarquardt(AbstractOptimiser):
-    """Damped Gauss-Newton steps with exact derivatives; ``max_iterations``: at most.
+    """Damped Gauss-Newton steps with exact derivatives; ``max_iterations``: their largest number.
 
     >>> jfric.LevenbergMarquardt().max_iterations
     60
@@ -137,7 +138,7 @@ def levenberg_marquardt(
         if not on.size:
             break
         step, promised = _damped_step(g[on], H[on], scale[on], damping[on])
-        # What an undamped step would promise decides: damping makes every promise small.
+        # The promise of an undamped step decides: damping makes every promise small.
         small = promised * (1.0 + damping[on]) <= tolerance * cost[on]
         small |= np.abs(step).max(axis=1) <= 1e-12
         z_new = z[on] + step
@@ -184,7 +185,7 @@ def _in_coordinates(found: Normal, layout: Layout, z, free) -> Normal:
     """Normal equations by the coordinates ``z``; held parameters get a row of their own.
 
     The curvature of the map to the bounds is added where it is positive: at a bound the residuals'
-    derivatives vanish and it alone makes the step right.
+    derivatives vanish, and only this curvature makes the step right.
     """
     first, second = layout.slopes(z)
     gradient = np.where(free, found.gradient * first, 0.0)

@@ -1,8 +1,8 @@
-"""Searches: where the last descents of a fit begin.
+"""Searches: the points from which the last descents of a fit begin.
 
 Multiple shooting takes parameters from short windows that begin at measured states. A window
-forgets what happened before it: its cost is nearly a parabola where that of the whole record, of a
-chaotic motion or without a known beginning, has many valleys.
+forgets what happened before it: its cost is nearly a parabola, whereas the cost of the whole record
+of a chaotic motion, or of one without a known beginning, has many valleys.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from jfric.fits.parameter_vector import Layout
 from jfric.fits.residuals import windows
 from jfric.fits.task import Setup, Task
 
-#: Windows of the shortest record, unless their length is given.
+#: Number of windows of the shortest record by default.
 WINDOWS = 8
 
 
 class AbstractSearch(abc.ABC):
-    """Way to the starts of the descents on the whole records."""
+    """Search for the starts of the descents on the whole records."""
 
     #: Name in files and commands.
     word: ClassVar[str]
-    #: Whether it looks for the lowest of many minima.
+    #: Whether the search looks for the lowest of many minima.
     is_global: ClassVar[bool] = True
 
     @abc.abstractmethod
@@ -59,8 +59,8 @@ class Starts(AbstractSearch):
 class Global(AbstractSearch):
     """Descents from a larger sample on growing parts of the records, which have fewer minima.
 
-    ``schedule``: lengths of the parts [s], the whole comes last; eighth, quarter and half of each
-    record unless given::
+    ``schedule``: lengths of the parts [s], followed by the whole; by default an eighth, a quarter
+    and a half of each record::
 
         >>> jfric.Global([1.0, 5.0]).schedule
         [1.0, 5.0]
@@ -78,8 +78,8 @@ class Global(AbstractSearch):
 class Shooting(AbstractSearch):
     """Fits of windows from measured states, then a global search.
 
-    For chaotic motions and unknown initial states. ``window`` [s]: length of the windows, an eighth
-    of the shortest record unless given; ``schedule``: as in :class:`jfric.Global`::
+    For chaotic motions and unknown initial states. ``window`` [s]: length of the windows, by
+    default an eighth of the shortest record; ``schedule``: as in :class:`jfric.Global`::
 
         >>> jfric.Shooting(window=2.0).window
         2.0
@@ -95,9 +95,9 @@ class Shooting(AbstractSearch):
         return growing(task.objective, count, seed, shares, found)
 
     def ends_of_windows(self, setup: Setup, layout: Layout, count: int, seed: int) -> np.ndarray:
-        """At most ``count`` points (n, P) of the whole records: where fits of windows end.
+        """At most ``count`` points (n, P) of the whole records: the end points of fits of windows.
 
-        Initial states are those of the first window; what else belongs to one experiment keeps its
+        Initial states are those of the first window; other parameters of one experiment keep their
         first value.
         """
         system, records = setup.system, setup.experiments
@@ -134,7 +134,7 @@ SEARCHES = {search.word: search for search in (Starts, Global, Shooting)}
 
 
 def _shares(task: Task, schedule: Sequence[float] | None) -> tuple[float, ...]:
-    """Parts of the records from lengths [s]; the whole comes last."""
+    """Parts of the records from lengths [s], followed by the whole."""
     if not can_grow(task.objective):
         if schedule is not None:
             raise ProblemError("schedule: found one for residuals that are no samples in time")
@@ -163,7 +163,7 @@ def _whole(layout: Layout, cut: Layout, first: np.ndarray, x: np.ndarray) -> np.
         if path not in cut.paths:
             continue
         own = cut.columns[first, cut.paths.index(path)]
-        # Where all records share a number, the last one that is written stays.
+        # If all records share a number, the last value written stays.
         points[:, layout.columns[:, column]] = x[:, own]
     lower, upper = layout.bounds
     return np.clip(points, lower, upper)

@@ -1,4 +1,4 @@
-"""Where a fit starts: the given values, little friction, and the best of a global sample."""
+"""Starts of a fit: the given values, little friction, and the best of a global sample."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def nearby(
 ) -> np.ndarray:
     """``count`` starts around the parameters ``x`` (P,): the best of a cloud of many widths.
 
-    A cost with friction has a minimum for each number of half cycles; the best one often lies next
-    to the one found.
+    A cost with friction has a minimum for each number of half cycles, and the best one often lies
+    next to the one found.
     """
     rng = np.random.default_rng(seed + 1)
     size = CANDIDATES * count
@@ -72,5 +72,5 @@ def nearby(
 
 
 def _at(layout: Layout, fraction: np.ndarray) -> np.ndarray:
-    """Parameters at a part of their range."""
+    """Parameters at the given parts of their ranges."""
     return layout.values(np.arcsin(2.0 * fraction - 1.0))

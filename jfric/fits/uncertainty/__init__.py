@@ -1,1 +1,1 @@
-"""How uncertain estimates are: covariance, bootstrap, profiles, posterior."""
+"""Uncertainty of estimates: covariance, bootstrap, profiles, posterior."""

@@ -7,9 +7,10 @@ from jaxtyping import Float
 
 
 def long_run_covariance(series: Float[np.ndarray, "m p"], lags: int) -> Float[np.ndarray, "p p"]:
-    """``G_0 + sum_l (1 - l/(lags + 1)) (G_l + G_l^T)`` with ``G_l = sum_t s_t s_(t-l)^T``.
+    """Long-run covariance ``G_0 + sum_l (1 - l/(lags + 1)) (G_l + G_l^T)``.
 
-    Newey and West (1987), times the number of samples; positive semi-definite.
+    ``G_l = sum_t s_t s_(t-l)^T``. By Newey and West (1987), times the number of samples; positive
+    semi-definite.
     """
     total = series.T @ series
     for lag in range(1, lags + 1):
@@ -40,8 +41,8 @@ def bandwidth(series: Float[np.ndarray, "m p"]) -> int:
 
 
 def autocorrelation(values: Float[np.ndarray, " m"], lags: int) -> Float[np.ndarray, " l"]:
-    """Autocorrelation at the lags 0 to ``lags``; NaN are missing samples, of whose pairs the others
-    take the place."""
+    """Autocorrelation at the lags 0 to ``lags``; NaN marks missing samples, whose pairs are
+    replaced by the mean of the others."""
     there = np.isfinite(values)
     centred = np.where(there, values - np.mean(values[there]), 0.0)
     power = centred @ centred

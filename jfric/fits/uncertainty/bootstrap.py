@@ -23,7 +23,7 @@ class Bootstrap:
     names: tuple[str, ...]
     estimates: np.ndarray
     failed: int
-    #: What was resampled: blocks of residuals of this length, or experiments.
+    #: Length of the resampled blocks of residuals; None if experiments were resampled.
     block: int | None
 
     @property
@@ -33,7 +33,7 @@ class Bootstrap:
         return dict(zip(self.names, spread.tolist(), strict=True))
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
-        """Percentile intervals."""
+        """Percentile intervals of the estimates."""
         tail = 0.5 * (1.0 - level)
         low, high = np.quantile(self.estimates, [tail, 1.0 - tail], axis=0)
         pairs = zip(low.tolist(), high.tolist(), strict=True)
@@ -51,7 +51,7 @@ def bootstrap(
     """Repeat ``fit`` for ``count`` resampled data sets.
 
     ``"blocks"``: residuals of each experiment in moving blocks of ``block`` samples (Kuensch 1989;
-    chosen from their autocorrelation unless given; 1 where there is none), added to the
+    by default from their autocorrelation, 1 without autocorrelation), added to the
     prediction. ``"experiments"``: experiments drawn with replacement; values that belong to one
     experiment have no meaning there.
     """
@@ -90,7 +90,7 @@ def _resampled(fit: Estimate, count: int, block: int | None, rng):
     used = objective.weight > 0
     residuals = np.where(used, objective.measured - predicted, 0.0)
     if block is None:
-        # A block has to span the correlation: twice the window of the covariance estimate.
+        # A block has to cover the correlation: twice the window of the covariance estimate.
         block = max(1, 2 * max(bandwidth(s.scores(fit.vector.size)) for s in residual_series(fit)))
     measured = np.repeat(objective.measured[None], count, axis=0)
     for e in range(used.shape[0]):
@@ -98,7 +98,7 @@ def _resampled(fit: Estimate, count: int, block: int | None, rng):
         length = min(block, rows.size)
         whole = -(-rows.size // length)
         first = rng.integers(0, rows.size, size=(count, whole))
-        # Blocks run around the end, so that each residual is drawn as often.
+        # Blocks continue at the start of the record, so that each residual is drawn equally often.
         index = (first[:, :, None] + np.arange(length)).reshape(count, -1)[:, : rows.size]
         own = residuals[e][rows]
         own = own - own.mean(axis=0)

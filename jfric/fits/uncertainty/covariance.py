@@ -17,13 +17,13 @@ from jfric.numerics.printing import printable
 
 Method = Literal["autoregressive", "hac", "gauss-newton"]
 METHODS = ("autoregressive", "hac", "gauss-newton")
-#: A direction is not identified if the data allow more than this part of the range of bounds.
+#: Uncertainty, as a part of the range of the bounds, above which a direction is not identified.
 UNIDENTIFIED = 1.0
-#: Of a factor by which an interval on a logarithmic scale is wide.
+#: Largest logarithm of the factor to an end of an interval on a logarithmic scale.
 LARGEST_POWER = 100.0
-#: Above, Student's distribution is the normal one.
+#: Degrees of freedom above which Student's distribution is the normal one.
 MANY_DEGREES = 1e6
-#: Below so many degrees of freedom the intervals were seen to miss their level: docs/fits.md.
+#: Degrees of freedom below which intervals were seen to miss their level: docs/fits.md.
 FEW_DEGREES = 6.0
 
 
@@ -33,9 +33,9 @@ class Covariance:
     """Uncertainty of the estimates ``x`` (P,).
 
     ``matrix`` (P, P): as if there were no bounds, infinite on the diagonal for parameters that the
-    data do not determine; NaN where the simulation fails. A parameter that has come to a bound is
-    no known number: taken as known, the errors of those it trades with would be too small wherever
-    the true value lies a little inside.
+    data do not determine; NaN where the simulation fails. A parameter that has reached a bound does
+    not count as known: otherwise the errors of the parameters that trade with it would be too small
+    if its true value lies a little inside.
     """
 
     names: tuple[str, ...]
@@ -49,14 +49,14 @@ class Covariance:
     unidentified: tuple[dict[str, float], ...]
     #: Lags of the autocorrelation that were counted, for each experiment.
     lags: tuple[int, ...] = ()
-    #: Degrees of freedom (P,) of the variances: infinite where they are taken as known.
+    #: Degrees of freedom (P,) of the variances, infinite if these are taken as known.
     degrees: np.ndarray | None = None
     #: Order of the model of the noise, for each group of experiments that shares one.
     orders: tuple[int, ...] = ()
 
     @property
     def standard_errors(self) -> dict[str, float]:
-        """Standard error of each parameter; at a bound that without the bound."""
+        """Standard error of each parameter; at a bound, the one without the bound."""
         return dict(zip(self.names, np.sqrt(np.diagonal(self.matrix)).tolist(), strict=True))
 
     @property
@@ -69,10 +69,10 @@ class Covariance:
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float] | None]:
         """Intervals that hold the true values with probability ``level``.
 
-        None where there is none: where the data do not determine the parameter. Symmetric on the
-        scale of the parameter, with quantiles of Student's distribution for the degrees of freedom.
-        At a bound they begin there and reach as far inside as they would without it, which holds
-        the truth more often than ``level`` says.
+        None for a parameter that the data do not determine. Intervals are symmetric on the scale of
+        the parameter, with quantiles of Student's distribution for the degrees of freedom. For a
+        parameter at a bound the interval begins there and reaches as far inside as without the
+        bound; it holds the true value more often than ``level``.
         """
         if not 0.0 < level < 1.0:
             raise ProblemError(f"level: found {level:g}, must lie between 0 and 1")
@@ -102,12 +102,12 @@ class Covariance:
         normal = float(ndtri(0.5 + 0.5 * level))
         if self.degrees is None:
             return np.full(self.x.size, normal)
-        # With less than one the distribution has no tails that could be told from noise.
+        # Below one degree of freedom the tails of the distribution would be nothing but noise.
         found = stdtrit(np.clip(self.degrees, 1.0, MANY_DEGREES), 0.5 + 0.5 * level)
         return np.where(self.degrees > MANY_DEGREES, normal, found)
 
     def _few(self) -> dict[str, float]:
-        """Parameters whose variance is hardly known, and its degrees of freedom."""
+        """Parameters whose variance is uncertain, with its degrees of freedom."""
         if self.degrees is None:
             return {}
         known = np.isfinite(np.diagonal(self.matrix))
@@ -146,11 +146,11 @@ def covariance(
     """Covariance of the estimates of ``fit``.
 
     ``"autoregressive"``: ``H^-1 J^T Omega J H^-1`` with the covariance ``Omega`` of autoregressive
-    noise, whose model is taken from the residuals; holds for white noise, too. See
+    noise, whose model is taken from the residuals; valid for white noise, too. See
     :mod:`jfric.fits.uncertainty.noise_model`. ``"gauss-newton"``: ``(J^T J)^-1`` of the weighted
-    residuals, right if they are independent. ``"hac"``: ``H^-1 S H^-1`` with the long-run
+    residuals, valid if they are independent. ``"hac"``: ``H^-1 S H^-1`` with the long-run
     covariance ``S`` of the scores (Newey and West 1987, Bartlett weights), for noise that also
-    changes along the record; too small for short records; ``lags`` by Andrews (1991) unless given.
+    changes along the record; too small for short records; ``lags`` by Andrews (1991) by default.
     """
     if method not in METHODS:
         raise ProblemError(
@@ -169,7 +169,7 @@ def covariance(
         )
     values, vectors = np.linalg.eigh(hessian * np.outer(ranges, ranges))
     known = values > 1.0 / UNIDENTIFIED**2
-    # Directions by parts of the ranges; those that are not known carry no finite error.
+    # Directions in parts of the ranges; directions that are not known carry no finite error.
     basis = vectors[:, known]
     inverse = (basis / values[known]) @ basis.T * np.outer(ranges, ranges)
     degrees, orders, counted = np.full(size, np.inf), (), ()

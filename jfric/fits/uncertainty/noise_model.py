@@ -1,10 +1,11 @@
-"""Covariance of estimates under autoregressive noise, a model taken from the residuals.
+"""Covariance of estimates under autoregressive noise, whose model is taken from the residuals.
 
 The noise is taken as ``n_t = A_1 n_(t-1) + ... + A_p n_(t-p) + w_t``, where several signals may
-depend on each other; the order is that of least information criterion (Hurvich and Tsai 1989), the
+depend on each other; the order has the least information criterion (Hurvich and Tsai 1989), the
 coefficients are those of least squares. Residuals are ``e = (I - J (J^T J)^-1 J^T) n``: the fit
-takes part of the noise away, most where it is slow. What it takes on average follows from the model
-and is given back to the products ``e_(t-i) e_(t-j)`` of the least squares, until the model stays.
+removes part of the noise, most of it where the noise is slow. The mean of the removed part follows
+from the model and is added to the products ``e_(t-i) e_(t-j)`` of the least squares, until the
+model no longer changes.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from jaxtyping import Bool, Float
 
 from jfric.fits.uncertainty.residual_series import ResidualSeries
 
-#: Rounds in which what the fit took is given back, and the change of a model that ends them.
+#: Rounds in which the noise that the fit removed is added again, and the change that ends them.
 ROUNDS, SETTLED = 8, 1e-3
-#: Samples from which on an experiment has a model of its own; shorter ones share one.
+#: Samples from which on an experiment has its own model; shorter experiments share one.
 OWN_MODEL = 200
-#: Orders up to this times the decimal logarithm of the number of samples are tried, with so many
-#: rows for each coefficient.
+#: Highest order, as a multiple of the decimal logarithm of the number of samples, and the number of
+#: rows that each coefficient needs.
 ORDERS, ROWS = 8, 10
 
 
@@ -34,8 +35,8 @@ class Autoregression(NamedTuple):
     innovations: Float[np.ndarray, "k k"]
 
     def transfer(self, size: int) -> Float[np.ndarray, "f k k"]:
-        """From innovations to noise, ``(I - sum_l A_l exp(-i w l))^-1``, at the frequencies of a
-        real transform of ``size``."""
+        """Transfer function from innovations to noise, ``(I - sum_l A_l exp(-i w l))^-1``, at the
+        frequencies of a real transform of ``size``."""
         k = self.innovations.shape[0]
         taps = np.fft.rfft(np.concatenate([np.eye(k)[None], -self.coefficients]), size, axis=0)
         return 1.0 / taps if k == 1 else np.linalg.inv(taps)
@@ -90,8 +91,8 @@ def _by_clock(series: Sequence[ResidualSeries]) -> list[list[ResidualSeries]]:
 
 
 def _together(series: ResidualSeries) -> list[ResidualSeries]:
-    """The series, or where its signals are hardly ever sampled together each of them alone, its
-    samples taken one after the other."""
+    """The series itself, or one series for each signal if its signals are hardly ever sampled
+    together, with the samples in sequence."""
     used = series.used
     if 2 * np.count_nonzero(used.all(axis=1)) >= np.count_nonzero(used.any(axis=1)):
         return [series]
@@ -114,7 +115,7 @@ class _Group:
         self.series = series
         self.k = series[0].psi.shape[1]
         self.samples = sum(int(np.count_nonzero(s.used.any(axis=1))) for s in series)
-        # Twice the length: the ends of a record do not meet.
+        # Twice the length, so that the ends of a record do not meet.
         self.sizes = [_fast(2 * s.psi.shape[0]) for s in series]
         self.spectra = [
             np.fft.rfft(s.jacobian, n, axis=0) for s, n in zip(series, self.sizes, strict=True)
@@ -149,7 +150,8 @@ class _Group:
             model = _solved(whole[:size, :size], k, count)
             free = k * (k * order + (k + 1) / 2)
             spare = count * k - free - 1
-            # The innovations are those of fewer degrees of freedom: here of all rows.
+            # Innovations of a lower order have fewer degrees of freedom; here they are based on all
+            # rows.
             part = k * np.log(max(count - order * k, 1) / count)
             size = np.linalg.slogdet(model.innovations)[1] + part
             values.append(count * size + 2.0 * free * count * k / spare if spare > 0 else np.inf)
@@ -189,7 +191,7 @@ class _Group:
         return total
 
     def match(self, inverse, spread) -> float:
-        """Change the model towards residuals as they were found; returns the relative change."""
+        """Adapt the model to the residuals found; returns the relative change."""
         left, right = [], []
         for s, own in zip(self.series, self.filtered, strict=True):
             local = np.ix_(s.columns, s.columns)
@@ -205,8 +207,8 @@ class _Group:
         return float(change)
 
     def variance_of_variance(self, inverse) -> Float[np.ndarray, " P"]:
-        """Variance of what this group adds to the variance of each estimate, by the delta method:
-        ``cov(vec A) = Gamma^-1 x Sigma/m``, innovations scatter like those of a normal sample."""
+        """Variance of this group's part of the variance of each estimate, by the delta method:
+        ``cov(vec A) = Gamma^-1 x Sigma/m``, and innovations scatter like a normal sample."""
         size, p, k = inverse.shape[0], self.order, self.k
         model = self.model
         slope = np.zeros((size, p, k, k))
@@ -237,7 +239,7 @@ class _Group:
 
 
 def _complete(used: Bool[np.ndarray, "m k"], order: int) -> Bool[np.ndarray, " m"]:
-    """Rows that are there with as many before them."""
+    """Whether each row exists together with ``order`` rows before it."""
     whole: np.ndarray = np.all(used, axis=1)
     found = whole.copy()
     for lag in range(1, order + 1):
@@ -247,13 +249,13 @@ def _complete(used: Bool[np.ndarray, "m k"], order: int) -> Bool[np.ndarray, " m
 
 
 def _lagged(values: Float[np.ndarray, "m k"], order: int) -> Float[np.ndarray, "r n"]:
-    """Rows ``(v_t, v_(t-1), ..., v_(t-order))`` from the first that has all of them on."""
+    """Rows ``(v_t, v_(t-1), ..., v_(t-order))`` from the first one that is complete."""
     m = values.shape[0]
     return np.concatenate([values[order - i : max(m - i, order - i)] for i in range(order + 1)], 1)
 
 
 def _solved(products: Float[np.ndarray, "n n"], k: int, count: int) -> Autoregression:
-    """Least squares of the first ``k`` rows by the others; ``count``: rows behind the sums."""
+    """Least squares of the first ``k`` rows by the others; ``count``: number of summed rows."""
     products = 0.5 * (products + products.T)
     order = products.shape[0] // k - 1
     if not order:
@@ -266,7 +268,7 @@ def _solved(products: Float[np.ndarray, "n n"], k: int, count: int) -> Autoregre
 
 
 def _toeplitz(autocovariance: Float[np.ndarray, "l k k"]) -> Float[np.ndarray, "n n"]:
-    """Covariance of as many past values as there are lags; block (i, j): of the lag j - i."""
+    """Covariance of as many past values as there are lags; block (i, j) has the lag j - i."""
     lags = autocovariance.shape[0]
     blocks = [
         [autocovariance[j - i] if j >= i else autocovariance[i - j].T for j in range(lags)]
@@ -305,7 +307,7 @@ def _slowest(model: Autoregression) -> float:
 
 
 def _fast(size: int) -> int:
-    """A length of quick transforms, at least ``size``."""
+    """A length of at least ``size`` for which Fourier transforms are fast."""
     from scipy.fft import next_fast_len
 
     return next_fast_len(max(size, 16), real=True)  # pyright: ignore

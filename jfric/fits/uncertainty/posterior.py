@@ -26,7 +26,7 @@ from jfric.fits.uncertainty.covariance import covariance
 from jfric.numerics.compilation import quick_options
 from jfric.numerics.printing import printable
 
-#: R-hat up to which chains agree, and independent samples that make an interval.
+#: R-hat up to which chains agree, and number of independent samples that an interval needs.
 AGREE, EFFECTIVE = 1.05, 200
 
 
@@ -52,7 +52,7 @@ class Posterior:
         return dict(zip(self.names, spread.tolist(), strict=True))
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
-        """Central intervals."""
+        """Central intervals that hold ``level`` of the samples."""
         tail = 0.5 * (1.0 - level)
         low, high = np.quantile(self.samples, [tail, 1.0 - tail], axis=(0, 1))
         pairs = zip(low.tolist(), high.tolist(), strict=True)
@@ -102,10 +102,10 @@ class Posterior:
 def log_density(
     fit: Estimate,
 ) -> tuple[Callable[[Array], Array], Float[np.ndarray, " P"], Callable[[Array], Array]]:
-    """The posterior for a sampler of one's own: log density of an unbounded position (P,), the
+    """The posterior for a user's own sampler: log density of an unbounded position (P,), the
     position of the fit, and the parameters (P,) at a position.
 
-    Its derivative is computed forwards whatever the sampler asks for (``jax.grad`` works).
+    The derivative of the density is computed forwards in every case (``jax.grad`` works).
     """
     density = _density(fit.objective)
     measured, weight = jnp.asarray(fit.objective.measured), jnp.asarray(fit.objective.weight)
@@ -132,8 +132,8 @@ def sample(
 ) -> Posterior:
     """``count`` samples of each of ``chains`` chains, after ``warmup``, as one batch.
 
-    A random walk whose steps follow the covariance of the fit: it needs no derivatives and does
-    not mind kinks of the density. For other samplers see :func:`log_density`.
+    The sampler is a random walk whose steps follow the covariance of the fit: it needs no
+    derivatives and tolerates kinks of the density. For other samplers see :func:`log_density`.
     """
     center = np.tile(fit.vector, (chains, 1))
     matrix = covariance(fit, "gauss-newton").matrix
@@ -166,7 +166,7 @@ def sample_chains(
 ) -> tuple[np.ndarray, np.ndarray]:
     """One chain for each member: samples (B, count, P) and acceptance (B,).
 
-    ``measured`` (B, E, m, k): measured values of each member; None: those of the objective.
+    ``measured`` (B, E, m, k): measured values of each member, None for those of the objective.
     """
     layout = objective.layout
     positions = _position(layout, center)
@@ -189,7 +189,7 @@ def sample_chains(
 
 
 class _Arrays(eqx.Module):
-    """Parts of an objective that the log density takes, next to measured values and weights."""
+    """Parts of an objective for the log density, without measured values and weights."""
 
     model: object
     data: object

@@ -1,4 +1,4 @@
-"""Profile likelihood: how the cost grows when one parameter is held, the others fitted."""
+"""Profile likelihood: growth of the cost if one parameter is held and the others are fitted."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ class Profile:
     name: str
     values: np.ndarray
     deviance: np.ndarray
-    #: Where the parameter was estimated.
+    #: Estimate of the parameter.
     estimate: float
 
     def interval(self, level: float = 0.95) -> tuple[float, float] | None:
-        """Where the deviance stays below the quantile of chi-squared with one degree of freedom.
+        """Interval in which the deviance stays below the quantile of chi-squared with one degree of
+        freedom.
 
-        None if it does not reach it on both sides within the profile: the data do not bound the
-        parameter.
+        None if the deviance does not reach it on both sides within the profile: the data do not
+        bound the parameter.
         """
         from scipy.interpolate import PchipInterpolator  # slow to import
 
@@ -60,8 +61,8 @@ def profile(
 ) -> dict[str, Profile]:
     """Profiles of parameters (all by default) at ``points`` values, as one batch.
 
-    They reach ``width`` standard errors (Gauss-Newton, or ``spread``) to both sides, at most to
-    the bounds. The residuals are taken as independent.
+    The values reach ``width`` standard errors (Gauss-Newton, or ``spread``) to both sides, at most
+    to the bounds. The residuals are taken as independent.
     """
     problem = getattr(fit.objective.model, "problem", None)
     chosen = fit.names if names is None else tuple(names)

@@ -1,4 +1,4 @@
-"""Residuals of a fit as series in time, with what each depends on."""
+"""Residuals of a fit as series in time, with their derivatives by the parameters."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from jaxtyping import Bool, Float, Int
 
 from jfric.fits.estimate import Estimate
 
-#: Times count as evenly spaced if they lie this near to a grid, as parts of its step.
+#: Distance from a grid, in parts of its step, up to which times count as evenly spaced.
 ON_GRID = 0.25
-#: A grid may have so many times the samples: above, gaps are not filled up.
+#: Most rows of a grid per sample: above that, gaps are not filled up.
 LONGEST_GRID = 4
 
 
@@ -20,9 +20,9 @@ LONGEST_GRID = 4
 class ResidualSeries:
     """Weighted residuals of one experiment and their derivatives, in order of time.
 
-    ``psi`` (m, k): residuals as they enter the gradient, zero where ``used`` (m, k) says that there
-    is none. ``jacobian`` (m, k, L): by the parameters at ``columns`` (L,) of the vector of the fit.
-    ``step`` [s]: time from row to row.
+    ``psi`` (m, k): residuals as they enter the gradient, zero where ``used`` (m, k) is false.
+    ``jacobian`` (m, k, L): by the parameters at ``columns`` (L,) of the vector of the fit. ``step``
+    [s]: time from row to row.
     """
 
     psi: Float[np.ndarray, "m k"]
@@ -58,7 +58,7 @@ def residual_series(fit: Estimate) -> list[ResidualSeries]:
             rows = np.flatnonzero(used[: t.size].any(axis=1))
             inside = slice(rows[0], rows[-1] + 1) if rows.size else slice(0, 0)
             place, step = even_grid(t[inside])
-        else:  # a residual of one's own: its rows may be anything
+        else:  # a user's own residual: its rows may be anything
             inside, step = slice(None), float("nan")
             used = np.ones(psi[e].shape, bool)
             place = np.arange(used.shape[0])
@@ -73,13 +73,13 @@ def residual_series(fit: Estimate) -> list[ResidualSeries]:
 
 
 def even_grid(t: np.ndarray) -> tuple[np.ndarray, float]:
-    """Rows of the samples on an even grid and its step; every sample is the next row where there
-    is no such grid."""
+    """Rows of the samples on an even grid, and its step; without such a grid every sample is the
+    next row."""
     every = np.arange(t.size)
     if t.size < 3:
         return every, float(np.ptp(t)) if t.size else float("nan")
     step = float(np.median(np.diff(t)))
-    # Step by step: a clock that is a little off does not add up.
+    # Step by step, so that a small error of the clock does not add up.
     jumps = np.diff(t) / step
     rows = np.rint(jumps)
     if np.any(np.abs(jumps - rows) > ON_GRID) or np.any(rows < 1):
