@@ -156,7 +156,7 @@ def test_results_are_printed_for_programs_or_not_at_all(tmp_path):
         (["--set", "mass.m=-1"], "mass.m: found -1, must not be negative"),
         (["--solver", "event"], "solver: found 'event' (did you mean 'event-driven'?)"),
         (["--flow", "exakt"], "flow: found 'exakt' (did you mean 'exact'?)"),
-        (["--rtol", "2"], "rtol: found 2.0, must be above 0 and at most 1"),
+        (["--rtol", "2"], "rtol: found 2.0, must lie between 0 and 1"),
         (["--format", "xls"], "found 'xls', allowed are csv and parquet"),
         (["--times", "1, 5"], "found times from 1 s to 5 s, they must lie inside"),
         (["--times", "1 m"], "--times: found 'm'"),
