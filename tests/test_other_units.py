@@ -89,3 +89,21 @@ def test_steps_beside_states_of_elements_do_not_depend_on_units():
         found.check()
         steps.append(int(found.steps))
     assert max(steps) < 1.5 * min(steps), steps
+
+
+@pytest.mark.parametrize("mass", [1.0, 1e3])
+def test_a_joint_holds_for_velocities_that_are_rounding_errors(mass):
+    """A floor turns round at the start, with the velocity that rounding leaves of cos(pi/2), and
+    friction moves two coordinates with it that a joint ties."""
+    elements = {
+        "mass": {x: jfric.Mass(x, 2.0 * mass) for x in "abc"},
+        "spring": jfric.Spring(("floor", "a"), 7.0 * mass),
+        "base": {"floor": jfric.Base(jfric.Harmonic(0.25, 3.0, np.pi / 2))},
+        "friction": jfric.Friction({"a": 1.0, "c": -0.5, "floor": -1.0}, 0.75, N=2.5 * mass),
+        "joint": jfric.Joint("a - b"),
+    }
+    s = jfric.simulate(jfric.Problem(["a", "b", "c"], elements, time=0.1), ts=jnp.zeros(1))
+    assert s.outcome() == "ok"
+    # On a: (7 * 0.25 - 1.875)/4, as b is moved along; on c half of the friction.
+    np.testing.assert_allclose(s.a[0], [-0.03125, -0.03125, 0.46875], rtol=1e-12)
+    np.testing.assert_allclose(s.lambda_t[0], [-0.75 * 2.5 * mass], rtol=1e-12)

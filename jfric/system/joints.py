@@ -143,6 +143,8 @@ class Tied(NamedTuple):
         """Whether the equations contradict each other, or position and velocity do not meet them;
         ``q_size``, ``v_size`` (n,): magnitudes."""
         tolerance = tolerance_of(v.dtype)
+        # A velocity that friction takes over from a moving surface is larger than those before.
+        v_size = jnp.maximum(v_size, jnp.abs(v))
         off = jnp.abs(self.value) > tolerance * self.position_size(q_size)
         rate = jnp.abs(matvec(self.J, v) + self.rate)
         runs = rate > tolerance * self.velocity_size(v_size)
