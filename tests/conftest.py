@@ -111,7 +111,7 @@ def pytest_runtest_call(item):
         said = answers.judged(item.nodeid, answered, item.config.getoption("--approve"))
     if made:
         found = [approval.described(figure) for figure in made]
-        if item.config.getoption("--approve"):
+        if item.config.getoption("--approve") == "all":
             approval.write({item.nodeid: found})
         else:
             said = said or approval.difference(found, approval.read().get(item.nodeid, found))
