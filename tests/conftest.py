@@ -107,7 +107,8 @@ def pytest_runtest_call(item):
     if "tests" not in item.path.parts:
         return result
     said = ""
-    if answered:
+    # Hypothesis draws other examples each time.
+    if answered and not getattr(item.obj, "is_hypothesis_test", False):
         said = answers.judged(item.nodeid, answered, item.config.getoption("--approve"))
     if made:
         found = [approval.described(figure) for figure in made]

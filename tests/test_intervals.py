@@ -1,7 +1,10 @@
 """Intervals of fits under coloured noise: the model of the noise, its covariance, its warnings."""
 
+import base64
 import dataclasses
 import functools
+import json
+import re
 
 import jax.numpy as jnp
 import numpy as np
@@ -306,7 +309,6 @@ def test_autocorrelation_leaves_missing_samples_out():
 
 
 def test_band_and_correlation_of_the_page():
-    from jfric.figures.fit_figures import correlations
     from jfric.fits.series import series
 
     found = fitted()
@@ -314,9 +316,6 @@ def test_band_and_correlation_of_the_page():
     # Nearly all samples lie in the band, which is a little wider than the noise.
     assert 0.9 < np.mean(np.abs(one.residual) < 1.96 * one.spread) < 1.0
     assert np.all(one.spread >= found.sigma["u"])
-    panel = correlations(found)
-    assert panel is not None
-    assert [t.get_text() for t in panel.figure.axes[0].get_yticklabels()] == ["rate", "omega"]
 
 
 class Level(Line):
@@ -326,45 +325,67 @@ class Level(Line):
         return Prediction(0.0 * values["slope"] + jnp.ones((data.t.shape[0], 1)), jnp.asarray(0))
 
 
-def test_a_page_of_a_fit_without_finite_errors_has_no_profiles():
+def record_of(found, free, **extra):
+    """The record of a fit of a model of one's own, as a file holds it."""
     from jfric.cli.fit_record import fit_record
-    from jfric.figures.fit_page import page
+    from jfric.files.output import as_json
     from jfric.files.read_toml import load_config
+
+    config = load_config(shipped("ve0116"))
+    return json.loads(as_json(fit_record(found, config, [], free, {}, **extra)))
+
+
+def plots(page):
+    """Curves and layout of each plot of a page, in their order."""
+    found = re.findall(r'<script type="application/json" id="(.*?)-data">(.*?)</script>', page)
+    return {name: json.loads(content) for name, content in found}
+
+
+def numbers(packed):
+    return np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
+
+
+def test_a_fit_without_finite_errors_has_no_profiles():
+    from jfric.cli.fit_record import profiles
+    from jfric.figures.view import fit_panels
 
     t = np.linspace(0.0, 1.0, 40)
     data = jfric.Experiment(t, y={"u": 1.0 + 0.1 * np.random.default_rng(9).normal(size=t.size)})
     found = jfric.fit(Level(), data, {"slope": LINE["slope"]}, starts=1)
     assert found.covariance().intervals() == {"slope": None}
-    config = load_config(shipped("ve0116"))
-    text = page(config, found, fit_record(found, config, [], {"slope": LINE["slope"]}, {}))
-    assert "<h2>Residuals</h2>" in text
-    assert "Parameters together" not in text
-    assert "profile of" not in text
+    record = record_of(found, {"slope": LINE["slope"]}, profiles=profiles(found))
+    assert fit_panels.residuals(fit_panels.series_of(record))
+    assert fit_panels.certainty(record) == fit_panels.profiles(record) == []
 
 
 def test_profiles_and_pairs_of_the_page():
-    from jfric.figures.fit_certainty import corner, profiles
-    from jfric.figures.fit_figures import residuals, starts
-    from jfric.fits.series import series
+    from jfric.cli.fit_record import profiles, samples
+    from jfric.figures.view import fit_panels
 
     found = fitted()
-    panels = profiles(found.profile(points=7))
-    assert [p.shows for p in panels] == ["profile of rate", "profile of omega"]
-    axis = panels[0].figure.axes[0]
-    parabola, profile, limit = axis.get_lines()
-    # A model that is nearly linear over the profile: both are the same curve, through 95 %.
-    x, deviance = profile.get_data()
-    np.testing.assert_allclose(np.interp(x, *parabola.get_data()), deviance, atol=0.6)
-    assert deviance.min() < 0.01 < limit.get_ydata()[0] < deviance.max()
-    samples = np.random.default_rng(8).multivariate_normal(
+    drawn = np.random.default_rng(8).multivariate_normal(
         found.vector, found.covariance().matrix, (4, 300)
     )
     one = np.ones(2)
-    drawn = corner(found, Posterior(found.names, samples, one, one, 0.3))
-    assert drawn is not None
-    assert "samples" in drawn.shows
-    pair = drawn.figure.axes[2]
-    cloud, inner, outer = (np.array(line.get_data()) for line in pair.get_lines()[:3])
+    posterior = samples(Posterior(found.names, drawn, one, one, 0.3))
+    assert (posterior["count"], len(posterior["values"])) == (1_200, 1_000)
+    record = record_of(found, {}, profiles=profiles(found), samples=posterior)
+    shown = plots("".join(fit_panels.profiles(record)))
+    titles = [plot["layout"]["xaxis"]["title"]["text"] for plot in shown.values()]
+    assert titles == ["rate", "omega"]
+    parabola, profile, limit = shown["profile-0"]["data"]
+    # A model that is nearly linear over the profile: both are the same curve, through 95 %.
+    x, deviance = numbers(profile["x"]), numbers(profile["y"])
+    near = np.interp(x, numbers(parabola["x"]), numbers(parabola["y"]))
+    np.testing.assert_allclose(near, deviance, atol=0.6)
+    assert deviance.min() < 0.01 < limit["y"][0] < deviance.max()
+    shown = plots("".join(fit_panels.certainty(record)))
+    assert shown["correlations"]["data"][0]["y"] == ["rate", "omega"]
+    cloud, inner, outer = (
+        np.array([numbers(trace["x"]), numbers(trace["y"])])
+        for trace in shown["corner"]["data"]
+        if trace.get("xaxis") == "x3"
+    )
     inside = np.linalg.inv(np.cov(outer))
     off = cloud - outer.mean(axis=1, keepdims=True)
     # The outer ellipse is the level 2 of its own second moments.
@@ -372,11 +393,14 @@ def test_profiles_and_pairs_of_the_page():
         0.95, abs=0.04
     )
     assert np.ptp(inner[0]) < np.ptp(outer[0])
-    shown = [p.shows for p in residuals(series(found))]
-    assert shown == [
-        "residual of u by velocity",
-        "residual of u by position",
-        "autocorrelation of the residual of u",
-        "distribution of the residual of u",
+    shown = plots("".join(fit_panels.residuals(fit_panels.series_of(record))))
+    assert [plot["layout"]["xaxis"]["title"]["text"] for plot in shown.values()] == [
+        "velocity of u [m/s]",
+        "position of u [m]",
+        "lag [s]",
+        "residual of u / its standard deviation",
     ]
-    assert starts(found).figure.axes[0].get_ylabel() == "cost, before the noise was estimated"
+    assert shown["velocity-0"]["layout"]["yaxis"]["title"]["text"] == "residual of u [m]"
+    (plot,) = plots(fit_panels.starts(record)).values()
+    title = plot["layout"]["yaxis"]["title"]["text"]
+    assert title == "cost, before the noise was estimated"

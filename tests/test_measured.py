@@ -270,11 +270,18 @@ def test_the_command_writes_a_record_and_a_page_and_repeats(tmp_path):
     assert stored["parameters"]["friction.limit"]["value"] == pytest.approx(4.0, rel=1e-5)
     assert stored["versions"]["jax"]
     text = page.read_text()
-    # Two in time, four of residuals, two of parameters together, three profiles, starts.
-    assert text.count("data:image/png;base64,") == 12
-    assert "profile of friction.limit" in text
-    assert 'name="viewport"' in text
-    assert "http" not in text
+    # The same page as `jfric view` makes of the record, with units and below 2 MiB.
+    again = CliRunner().invoke(app, ["view", str(out), "--out", str(tmp_path / "again.html")])
+    assert again.exit_code == 0, again.output
+    assert (tmp_path / "again.html").read_text() == text
+    assert len(text) < 2 * 2**20
+    parameter = stored["parameters"]["friction.limit"]
+    assert parameter["unit"] == "N"
+    assert "<td>friction.limit [N]</td>" in text
+    assert "{:.6g} to {:.6g}".format(*parameter["interval"]) in text
+    # Two of parameters together, four of residuals, three profiles, starts.
+    assert text.count('<div class="plot"') == 10
+    assert "://" not in text
     again, kept = refit(out)
     assert again.values == {k: v["value"] for k, v in kept["parameters"].items()}
 

@@ -70,4 +70,4 @@ def test_the_command_draws_the_posterior_on_its_page(tmp_path):
         assert abs(drawn["mean"] - truth) < 4.0 * drawn["standard_deviation"]
     text = page.read_text()
     assert "8,000 samples of the posterior" in text
-    assert "samples (5,000 of 8,000 drawn) and normal approximation" in text
+    assert "1,000 of 8,000 drawn" in text

@@ -447,6 +447,10 @@ def test_outcomes_and_derivatives_are_checked(tmp_path):
     ):
         done = call(app, [*arguments[:4], "--derivative", slope])
         assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+    shared = SWING.replace("k = 1.0", 'k = "$stiff"') + "[parameters]\nstiff = 1.0\n"
+    file.write_text(shared)
+    done = call(app, [*arguments[:4], "--derivative", "final.u/spring.k"])
+    assert "spring.k is computed from shared parameters; take parameters.stiff" in done.stderr
     file.write_text(SWING + OUTCOME.replace('"ok"', '"okay"'))
     assert "found 'okay'" in call(app, ["show", str(file)]).stderr
 

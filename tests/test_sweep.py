@@ -563,6 +563,12 @@ class TestFigures:
         assert "8 of 50 failed (red)" in figure.get_suptitle()
         assert axis.get_xscale() == "linear"
 
+    def test_each_curve_has_a_colour_of_its_own(self):
+        data = self.table(50, dims=("friction.mu",), **{"friction.mu": np.linspace(0, 1, 50)})
+        data["max.u"] = 2.0 * data["final.u"]
+        colours = [axis.lines[0].get_color() for axis in jfric.plot_sweep(data).axes]
+        assert len(set(colours)) == 2
+
     def test_a_long_curve_keeps_its_spikes(self):
         x = np.linspace(0.0, 1.0, 100_001)
         data = self.table(x.size, dims=("friction.mu",), **{"friction.mu": x})

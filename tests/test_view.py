@@ -1,6 +1,7 @@
 """Pages of stored results: what they hold, and that they answer in a browser without a network."""
 
 import base64
+import gzip
 import json
 import re
 import shlex
@@ -19,7 +20,7 @@ from jfric.errors import ProblemError
 from jfric.figures.view import sweep_view
 from jfric.figures.view.fit_view import fit_page, read_fit
 from jfric.figures.view.page import data, label, text
-from jfric.figures.view.run_view import spans
+from jfric.figures.view.run_view import run_page, spans
 from jfric.figures.view.stored import StoredRun, find, read_run
 from jfric.sweeps.store import open_sweep
 
@@ -70,14 +71,24 @@ def folder(tmp_path_factory):
     return place
 
 
-def driven(page, script):
-    """What ``script`` leaves in ``found``, run in the page once it is there."""
+def held(page):
+    """Data of a page by name, as its scripts find them."""
+    (block,) = re.findall(r'<script type="application/gzip" id="data">(.*?)</script>', page)
+    inside = gzip.decompress(base64.b85decode(block.replace(",", "<"))).decode()
+    found = re.findall(r'<script type="application/json" id="(.*?)">(.*?)</script>', inside)
+    return {name: json.loads(content) for name, content in found}
+
+
+def driven(page, script, before="", size="1200,900"):
+    """What ``script`` leaves in ``found``, run in the page once it is there; ``before``: run first
+    of all."""
     watch = (
-        "<script>var problems = []; addEventListener('error', e => problems.push(e.message));"
+        f"<script>{before}; var problems = []; "
+        "addEventListener('error', e => problems.push(e.message));"
         "addEventListener('securitypolicyviolation', e => problems.push(e.blockedURI));</script>"
     )
     drive = (
-        "<script>addEventListener('load', () => setTimeout(() => { const found = {};"
+        "<script>drawn.then(() => setTimeout(async () => { const found = {};"
         f"{script}; const out = document.createElement('pre'); out.id = 'driven';"
         "out.textContent = JSON.stringify({...found, problems}); document.body.append(out);"
         "}, 200))</script>"
@@ -88,7 +99,7 @@ def driven(page, script):
     done = subprocess.run(
         [
             str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
-            "--window-size=1200,900", "--virtual-time-budget=10000", f"file://{changed}",
+            f"--window-size={size}", "--virtual-time-budget=10000", f"file://{changed}",
         ],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
@@ -104,6 +115,18 @@ def test_a_page_reaches_nothing(folder):
         assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=", found.split("<body>")[1])
         assert TITLE not in found
         assert text(TITLE) in found
+        # Drawing library included.
+        assert len(found) < 2 * 2**20
+
+
+@in_browser
+def test_a_browser_that_cannot_unpack_says_so(folder):
+    page = folder / "run" / "run-001.html"
+    script = "found.said = Array.from(document.querySelectorAll('p.failed'), (p) => p.textContent);"
+    found = driven(page, script, before="delete window.DecompressionStream")
+    (said,) = found["said"]
+    assert said.startswith("No plots: this browser has no DecompressionStream; those of 2023 and")
+    assert found["problems"] == []
 
 
 @in_browser
@@ -134,6 +157,18 @@ def test_a_run_is_drawn_and_its_cursor_follows(folder):
     events = run.about["events"]
     assert found["shapes"] == len(events) + len(spans(run, "mode.friction"))
     assert len(events) == 4
+
+
+def test_a_page_has_no_colour_twice_and_eight_curves_in_a_panel(folder):
+    run = read_run(folder / "run" / "run-001.json")
+    for i in range(12):
+        run.columns[f"z.{i}"] = run.columns["v.u"]
+    plot = held(run_page(run, "run"))["time-data"]
+    curves = [trace for trace in plot["data"] if trace.get("line", {}).get("width") == 1.4]
+    assert len({trace["line"]["color"] for trace in curves}) == len(curves) == 12 + 4
+    states = [trace.get("visible", True) for trace in curves if trace["name"].startswith("z.")]
+    assert states == [True] * 8 + ["legendonly"] * 4
+    assert [note["text"] for note in plot["layout"]["annotations"]] == ["4 more: click their names"]
 
 
 @in_browser
@@ -179,6 +214,75 @@ def test_sliders_move_the_curve_and_a_point_has_its_command(folder):
     assert again.columns["q.u"][-1] == pytest.approx(float(table["final.u"][at]), abs=1e-12)
 
 
+ROD = """
+[time]
+end = "0.5 s"
+outputs = 51
+[gravity]
+g = "10 m/s^2"
+[body.rod]
+m = "2 kg"
+J = "0.5 kg*m^2"
+at = [0, "1 m"]
+[body.rod.points]
+left = ["-0.8 m", 0]
+right = ["0.8 m", 0]
+[link_spring]
+points = ["rod.left", "ground"]
+k = "10 N/m"
+[contact]
+point = "rod.right"
+radius = "0.1 m"
+line = "ground"
+"""
+
+
+@in_browser
+def test_a_mechanism_moves_under_a_slider_and_plays(tmp_path):
+    (tmp_path / "rod.toml").write_text(ROD)
+    jfric("run", tmp_path / "rod.toml", "--out", tmp_path / "run")
+    jfric("view", tmp_path / "run")
+    page = tmp_path / "run" / "run-001.html"
+    scene = held(page.read_text())["scene"]
+    shown = {shape["kind"]: shape for shape in scene["shapes"]}
+    assert set(shown) == {"strokes", "circle", "polygon", "spring", "mark"}
+    # Ends of the rod and its motion, in the unit of the view.
+    ends = np.array(shown["polygon"]["at"]).reshape(-1, 2, 2)
+    unit = np.hypot(*(ends[0, 1] - ends[0, 0])) / 1.6
+    run = read_run(page.with_suffix(".json"))
+    fall = np.interp(scene["times"], run.columns["t"], run.columns["q.rod_y"]) - 1.0
+    middle = ends.mean(axis=1)
+    np.testing.assert_allclose((middle - middle[0])[:, 1] / unit, fall, atol=2e-3)
+    found = driven(
+        page,
+        """
+        const canvas = document.getElementById('mechanism');
+        const [button, slider] = document.querySelectorAll('#playing button, #playing input');
+        const height = () => {
+          const { width, height } = canvas, pen = canvas.getContext('2d');
+          const { data } = pen.getImageData(0, 0, width, height);
+          // The first row with the colour of the body.
+          const blue = (i) => data[i] < 60 && data[i + 2] > 90 && data[i + 3] > 200;
+          return Math.floor(data.findIndex((_, i) => i % 4 === 0 && blue(i)) / 4 / width) / height;
+        };
+        found.first = height();
+        slider.value = slider.max; slider.dispatchEvent(new Event('input'));
+        found.last = height(); found.time = document.querySelector('#playing output').textContent;
+        button.click(); found.says = button.textContent;
+        await new Promise((then) => setTimeout(then, 300));
+        found.played = Number(slider.value);
+        document.getElementById('time').emit('plotly_hover', { points: [{ x: 0.26 }] });
+        found.read = document.querySelector('#playing output').textContent;
+        found.stopped = button.textContent;
+        """,
+    )
+    assert found["problems"] == []
+    assert 0.0 <= found["first"] < found["last"] - 0.2
+    assert (found["time"], found["says"]) == ("t = 0.5000 s", "Pause")
+    assert 0 < found["played"] < len(scene["times"])
+    assert (found["read"], found["stopped"]) == ("t = 0.2600 s", "Play")
+
+
 def test_a_page_of_a_part_of_the_samples_shows_the_whole_box_and_says_so(monkeypatch):
     monkeypatch.setattr(sweep_view, "MOST_NUMBERS", 8_000)
     mu = qmc.Sobol(1, rng=0).random(2**13)[:, 0]
@@ -190,8 +294,8 @@ def test_a_page_of_a_part_of_the_samples_shows_the_whole_box_and_says_so(monkeyp
     found = sweep_view.sweep_page(table, "sweep")
     words = "Of trajectory 2,731, chosen at random, of 8,192 values are on this page"
     assert words in found
-    packed = re.search(r'id="sweep">(.*?)</script>', found, re.DOTALL)[1]
-    shown = np.frombuffer(base64.b64decode(json.loads(packed)["parameters"][0]["values"]["bytes"]))
+    packed = held(found)["sweep"]["parameters"][0]["values"]["bytes"]
+    shown = np.frombuffer(base64.b64decode(packed))
     shares = np.histogram(shown, bins=8, range=(0.0, 1.0))[0] / 2_731
     np.testing.assert_allclose(shares, 1 / 8, atol=0.02)
 
@@ -199,7 +303,9 @@ def test_a_page_of_a_part_of_the_samples_shows_the_whole_box_and_says_so(monkeyp
 RECORD = {
     "title": TITLE, "config": "dofs = ['u']", "data": [{"path": "<b>.csv", "sha256": "0"}],
     "free": {}, "parameters": {"friction.mu": {
-        "value": 0.1, "standard_error": "inf", "interval": None, "at_bound": 1}},
+        "value": 0.1, "standard_error": "inf", "interval": None, "at_bound": 1},
+        "spring.coupling.k": {"value": 8.60031234, "unit": "N*m/rad", "standard_error": 5e-4,
+                              "interval": [8.59933, 8.60131], "at_bound": 0}},
     "outcome": "converged", "cost": 1.5, "remarks": ["<i>mind</i>"], "method": "hac",
     "waterfall": [{"cost": 1.5, "outcome": "converged", "start": {"friction.mu": 1.0},
                    "values": {"friction.mu": 0.1}, "iterations": 3},
@@ -227,7 +333,13 @@ def test_a_fit_shows_one_record_at_a_time(tmp_path):
         choice.value = 1; choice.dispatchEvent(new Event('input'));
         found.second = y('measured'); found.residual = y('residual');
         found.costs = Array.from(document.getElementById('starts')._fullData[0].y);
+        found.units = Array.from(document.querySelectorAll('.g-ytitle'), (e) => e.textContent);
+        found.shown = document.querySelector('table').innerText;
+        document.body.style.width = '368px';
+        const { scrollWidth, clientWidth } = document.querySelector('.wide');
+        found.cut = scrollWidth - clientWidth;
         """,
+        size="500,900",
     )
     assert found["problems"] == []
     assert found["title"] == TITLE
@@ -235,6 +347,10 @@ def test_a_fit_shows_one_record_at_a_time(tmp_path):
     assert (found["first"], found["second"]) == ([0.0, 1.0], [1.0, 2.0])
     assert found["residual"] == [0.5, 0.0]
     assert found["costs"] == [1.5, None]
+    assert "u [m]" in found["units"]
+    assert "spring.coupling.k [N·m/rad]\t8.60031\t0.0005\t8.59933 to 8.60131" in found["shown"]
+    # The column of intervals is not cut on a phone of 400 px.
+    assert found["cut"] == 0
 
 
 def test_what_is_there_is_found(folder, tmp_path):
@@ -280,7 +396,8 @@ def test_text_stays_text():
     assert label("<b>&", "N*m") == "&lt;b&gt;&amp; [N·m]"
     inside = data("x", {"a": "</script><script>"})
     assert inside.count("</script>") == 1
-    assert json.loads(re.search(r">(.*)</script>", inside)[1]) == {"a": "</script><script>"}
+    (written,) = re.findall(r">(.*)</script>", inside)
+    assert json.loads(written) == {"a": "</script><script>"}
 
 
 def test_without_the_library_there_is_a_sentence(folder, monkeypatch):

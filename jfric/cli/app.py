@@ -138,7 +138,9 @@ def command(group: str, epilog: str) -> Callable[[Work], Work]:
             context: typer.Context, quiet: bool, verbose: bool, **words: Any
         ) -> None:
             _words.set(_called_as(context))
-            _readers.set("programs" if words.get("json_") else "nobody" if quiet else "people")
+            # Elsewhere --json names a file, next to what is printed.
+            plain = "nobody" if quiet else "people"
+            _readers.set("programs" if words.get("json_") is True else plain)
             with contextlib.nullcontext() if verbose else _one_sentence():
                 set_up(verbose)
                 ok = work(record(**words)) if given else work()
@@ -212,7 +214,7 @@ def _called_as(context: typer.Context) -> list[str]:
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
-        if name in ("quiet", "verbose", "json_"):
+        if name in ("quiet", "verbose") or (name == "json_" and context.params[name] is True):
             continue  # the result does not depend on these options
         if source is None or source.name != "COMMANDLINE":
             continue

@@ -95,6 +95,8 @@ def compare(given: CompareSettings) -> bool:
             announce=announce,
         )
     record = {
+        "title": chosen.title,
+        "source": chosen.source,
         "config": dump(chosen),
         "config_path": chosen.path,
         "data": [{"path": str(p), "sha256": checksum(p)} for p in given.data],
@@ -103,9 +105,10 @@ def compare(given: CompareSettings) -> bool:
     }
     path = write_record(given, "compare", record)
     if given.report is not None:
-        from jfric.figures.fit_page import write_comparison
+        from jfric.cli.kept_results import write_page
+        from jfric.figures.view.fit_view import comparison_page
 
-        write_comparison(given.report, chosen, result, record)
+        write_page(given.report, comparison_page(record, path.stem), "--report")
     tell(chosen.title or given.config.stem, "bold")
     tell(str(result), whole=True)
     for file in filter(None, (path, given.report)):

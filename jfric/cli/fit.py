@@ -14,6 +14,7 @@ from jfric.cli.interrupt import NOTHING, kept
 from jfric.cli.options import argument, setting
 from jfric.cli.run_fit import RESIDUALS, free_of, read_records, run_fit
 from jfric.errors import ProblemError, nearest
+from jfric.optional import import_plotly
 from jfric.sweeps.progress import Progress
 
 if TYPE_CHECKING:
@@ -103,11 +104,13 @@ def fit(given: FitSettings) -> bool | None:
     if given.init is not None:
         return _print_proposal(given.config, given.init)
     config, data = _required(given)
-    from jfric.cli.fit_record import fit_record, write_record
+    from jfric.cli.fit_record import fit_record, profiles, samples, write_record
     from jfric.cli.loading import load_changed
     from jfric.fits.hierarchical import HierarchicalFit
     from jfric.fits.optimise.levenberg_marquardt import Outcome
 
+    if given.report is not None:
+        import_plotly()
     chosen = load_changed(config, given.set_, controller=True)
     words = _options(given)
     free = free_of(chosen, given.free, required=True)
@@ -124,15 +127,19 @@ def fit(given: FitSettings) -> bool | None:
         if compared is not None:
             extra["law_comparison"] = compared.to_dict()
         if drawn is not None:
-            extra["posterior"] = drawn.to_dict()
+            extra |= {"posterior": drawn.to_dict(), "samples": samples(drawn)}
         if isinstance(made, HierarchicalFit):
             extra["hierarchical"] = made.to_dict()
+        if given.report is not None:
+            extra["profiles"] = profiles(result)
         record = fit_record(result, chosen, data, free, words, **extra)
         path = write_record(given, "fit", record)
         if given.report is not None:
-            from jfric.figures.fit_page import write_page
+            from jfric.cli.kept_results import write_page
+            from jfric.figures.view.fit_view import fit_page, read_fit
 
-            write_page(given.report, chosen, result, record, compared, drawn)
+            # Of what was written, as `jfric view` makes it.
+            write_page(given.report, fit_page(read_fit(path), path.stem), "--report")
     answer(record | {"files": [path, *filter(None, [given.report])]})
     tell(chosen.title or config.stem, "bold")
     tell(str(made))

@@ -9,15 +9,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from jfric.cli.kept_results import write_json
 from jfric.errors import ProblemError
+from jfric.figures.style import some_rows
 from jfric.files.output import versions
 from jfric.fits.free import Free, read_free
 
 if TYPE_CHECKING:
     from jfric.files.config import Config
     from jfric.fits.fit_result import FitResult
+    from jfric.fits.uncertainty.posterior import Posterior
     from jfric.system.problem import Problem
+
+#: Parameters whose profiles are kept, points of each, and samples of a posterior.
+MAX_PROFILES, POINTS, MAX_SAMPLES = 8, 9, 1_000
 
 
 def fit_record(
@@ -38,6 +45,7 @@ def fit_record(
     errors = covariance.standard_errors
     return {
         "title": config.title,
+        "source": config.source,
         "config": dump(config),
         "config_path": config.path,
         "data": [{"path": str(p), "sha256": checksum(p)} for p in files],
@@ -48,17 +56,21 @@ def fit_record(
         "outcome": result.outcome.name.lower(),
         "remarks": [*covariance.remarks(), *result.remarks],
         "cost": result.cost,
+        "noise_known": all(e.sigma is not None for e in result.experiments),
         "sigma": dict(result.sigma),
         "method": covariance.method,
         "parameters": {
             name: {
                 "value": value,
+                # Those of one record have its name in brackets.
+                "unit": _unit(config.problem, name.partition("[")[0]),
                 "standard_error": errors[name],
                 "interval": intervals[name],
                 "at_bound": int(result.at_bound[i]),
             }
             for i, (name, value) in enumerate(result.values.items())
         },
+        "covariance": covariance.matrix,
         "waterfall": [{**row, "outcome": row["outcome"].name.lower()} for row in result.waterfall],
         **extra,
         # Last, because they are long.
@@ -71,23 +83,42 @@ def fit_record(
                 "measured": s.measured,
                 "predicted": s.predicted,
                 "spread": s.spread,
+                "of": s.dof,
+                "of_unit": _unit(config.problem, s.dof or ""),
+                "position": s.position,
+                "velocity": s.velocity,
             }
             for s in series(result)
         ],
     }
 
 
+def profiles(result: FitResult) -> dict[str, dict[str, np.ndarray]]:
+    """Profiles of the first parameters that have a finite error, as a record keeps them."""
+    matrix = result.covariance().matrix
+    known = [n for i, n in enumerate(result.names) if np.isfinite(matrix[i, i])][:MAX_PROFILES]
+    found = result.profile(known, points=POINTS) if known else {}
+    return {n: {"values": p.values, "deviance": p.deviance} for n, p in found.items()}
+
+
+def samples(drawn: Posterior) -> dict[str, Any]:
+    """Some samples (n, P) of a posterior for a picture, of how many, and what is doubtful."""
+    every = drawn.samples.reshape(-1, len(drawn.names))
+    some = every[some_rows(len(every), MAX_SAMPLES)]
+    return {"count": len(every), "remarks": drawn.remarks(), "values": some}
+
+
 def _unit(problem: Problem, signal: str) -> str:
     """Unit of a signal; empty for signals that only the data and the fit know."""
     from jfric.results.signals import look_up
-    from jfric.system.naming import path_dimension
+    from jfric.system.naming import find_path, path_dimension
 
     try:
         return str(getattr(look_up(problem, signal)[1], "unit", ""))
     except ProblemError:
         pass
     try:
-        dimension = path_dimension(problem, signal)
+        dimension = path_dimension(problem, find_path(problem, signal))
     except KeyError:
         return ""
     return "" if dimension is None else dimension.unit

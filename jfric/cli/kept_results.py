@@ -21,6 +21,16 @@ T = TypeVar("T")
 KEPT = "interrupted; what is finished is kept, the same command with --out {} goes on"
 
 
+def write_page(path: Path, text: str, option: str) -> None:
+    """Write a page to ``path``, which this ``option`` names; raises :class:`ProblemError` where it
+    cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ProblemError(f"{option}: cannot write {path} ({error.strerror})") from None
+
+
 def computed_into(
     given: Any,
     kind: str,

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from jfric.cli.app import command, wrote
 from jfric.cli.options import argument, setting
-from jfric.errors import ProblemError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,15 +31,11 @@ def view(given: ViewSettings) -> None:
     A run: motion, forces, events and modes in time, phase portraits; a sweep: curves and maps with
     a slider for each other parameter; a fit: simulated beside measured, and residuals.
     """
+    from jfric.cli.kept_results import write_page
     from jfric.figures.view.stored import find
     from jfric.figures.view.view import view_page
 
     kind, place = find(given.result)
     path = given.out or place.with_suffix(".html")
-    text = view_page(kind, place)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ProblemError(f"--out: cannot write {path} ({error.strerror})") from None
+    write_page(path, view_page(kind, place), "--out")
     wrote(path)

@@ -56,7 +56,7 @@ def plot_mechanism(
     solution = reached(solution)
     times = np.linspace(*_span(solution), instants)
     fine = scene(solution, problem, np.linspace(times[0], times[-1], 200))
-    drawn, view = scene(solution, problem, times), _view(fine)
+    drawn, view = scene(solution, problem, times), view_of(fine)
     width, height = np.ptp(view, axis=0)
     columns = _columns(instants, width / height)
     rows = -(-instants // columns)
@@ -108,10 +108,8 @@ def animate(
 
     path = require_gif(path)
     solution = reached(solution)
-    start, end = _span(solution)
-    count = max(round(min(end - start, LONGEST) * fps) + 1, FEWEST)
-    drawn = scene(solution, problem, np.linspace(start, end, count))
-    view = _view(drawn)
+    drawn = scene(solution, problem, picture_times(*_span(solution), fps))
+    view = view_of(drawn)
     width, height = np.ptp(view, axis=0)
     scale = min(8.0 / width, 6.0 / height)
     figure = Figure(
@@ -145,6 +143,11 @@ def require_gif(path: str | os.PathLike[str]) -> Path:
     return path
 
 
+def picture_times(start: float, end: float, fps: float) -> np.ndarray:
+    """Times [s] of the pictures of an animation with so many a second."""
+    return np.linspace(start, end, max(round(min(end - start, LONGEST) * fps) + 1, FEWEST))
+
+
 def _span(solution: Solution) -> tuple[float, float]:
     ts = np.asarray(solution.ts)
     if ts.size < 2:
@@ -154,8 +157,8 @@ def _span(solution: Solution) -> tuple[float, float]:
     return float(ts[0]), min(float(ts[-1]), reached_time(solution))
 
 
-def _view(drawn: Scene) -> np.ndarray:
-    """Corners (2, 2) of the visible part of the plane."""
+def view_of(drawn: Scene) -> np.ndarray:
+    """Corners (2, 2) of the part of the plane that is shown."""
     low, high = drawn.extent()
     size = max(float(np.max(high - low)), 1e-9)
     margin = 0.06 * size
@@ -176,32 +179,36 @@ def _centres(drawn: Scene) -> list[tuple[int, np.ndarray]]:
     return list(found.items())
 
 
-def _colour(body: int) -> str:
+def body_colour(body: int) -> str:
+    """Colour of a body by its number, -1 for the ground."""
     return GREY if body < 0 else colour(body)
 
 
 def _draw(axis: Axes, drawn: Scene, k: int, view: np.ndarray) -> None:
     """Draw the scene ``drawn`` at time number ``k``."""
     from matplotlib import patches
+    from matplotlib.collections import LineCollection
 
     size = float(np.max(np.ptp(view, axis=0)))
     for start, along in drawn.lines:
-        _ground(axis, start, along, view, size)
+        line, *strokes = ground(start, along, view)
+        axis.add_collection(LineCollection(strokes, colors=GREY, linewidths=0.6, zorder=1))
+        axis.plot(*line.T, color=GREY, lw=1.3, zorder=1)
     for start, along in drawn.guides:
         (x, y), (dx, dy) = start.tolist(), along.tolist()
         axis.axline((x, y), (x + dx, y + dy), color=GREY, lw=0.9, ls="-.", zorder=1)
     for circle in drawn.circles:
         x, y = circle.centre[k]
-        style = {"fc": "none"} if circle.hollow else {"fc": _colour(circle.body), "alpha": 0.25}
+        style = {"fc": "none"} if circle.hollow else {"fc": body_colour(circle.body), "alpha": 0.25}
         axis.add_patch(patches.Circle((x, y), circle.radius, ec="none", lw=0.0, **style, zorder=2))
-        edge = patches.Circle((x, y), circle.radius, fc="none", ec=_colour(circle.body), lw=1.4)
+        edge = patches.Circle((x, y), circle.radius, fc="none", ec=body_colour(circle.body), lw=1.4)
         axis.add_patch(edge).set_zorder(3)
         if circle.body >= 0:
             c, s = np.cos(circle.angle[k]), np.sin(circle.angle[k])
             ends = [x, x + circle.radius * c], [y, y + circle.radius * s]
-            axis.plot(*ends, color=_colour(circle.body), lw=1.2, zorder=3)
+            axis.plot(*ends, color=body_colour(circle.body), lw=1.2, zorder=3)
     for outline in drawn.outlines:
-        corners, ink = outline.corners[k], _colour(outline.body)
+        corners, ink = outline.corners[k], body_colour(outline.body)
         if len(corners) > 2:
             axis.add_patch(patches.Polygon(corners, fc=ink, alpha=0.25, lw=0.0, zorder=2))
             axis.add_patch(patches.Polygon(corners, fc="none", ec=ink, lw=1.4, zorder=3))
@@ -226,18 +233,15 @@ def _draw(axis: Axes, drawn: Scene, k: int, view: np.ndarray) -> None:
     style_axes(axis)
 
 
-def _ground(axis: Axes, start, along, view: np.ndarray, size: float) -> None:
-    """Draw a line of the ground across the view, hatched on the side that is not free."""
-    from matplotlib.collections import LineCollection
-
+def ground(start: np.ndarray, along: np.ndarray, view: np.ndarray) -> np.ndarray:
+    """Strokes (n, 2, 2) of a line of the ground across the view, hatched on the side that is not
+    free; the first is the line."""
+    size = float(np.max(np.ptp(view, axis=0)))
     middle = start + along * ((view.mean(axis=0) - start) @ along)
-    ways = np.arange(-1.0, 1.0, 0.025)[:, None] * size
-    feet = middle + ways * along
+    feet = middle + np.arange(-1.0, 1.0, 0.025)[:, None] * size * along
     under = np.array([along[1], -along[0]]) - along
     strokes = np.stack([feet, feet + 0.018 * size * under], axis=1)
-    axis.add_collection(LineCollection(list(strokes), colors=GREY, linewidths=0.6, zorder=1))
-    ends = np.stack([middle - size * along, middle + size * along])
-    axis.plot(*ends.T, color=GREY, lw=1.3, zorder=1)
+    return np.concatenate([[[middle - size * along, middle + size * along]], strokes])
 
 
 def _zigzag(first, second, size: float) -> np.ndarray:
@@ -262,7 +266,7 @@ def _legend(figure: Figure, drawn: list[Scene]) -> None:
         if mode in found
     ]
     handles += [
-        Line2D([], [], color=_colour(i), lw=3.0, label=name)
+        Line2D([], [], color=body_colour(i), lw=3.0, label=name)
         for i, name in enumerate(drawn[0].bodies)
     ]
     columns = min(len(handles), 6)

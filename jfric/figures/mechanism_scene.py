@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -80,9 +81,22 @@ def require_bodies(problem: Problem) -> None:
 
 def scene(solution: Solution, problem: Problem, times: np.ndarray) -> Scene:
     """The mechanism at ``times`` [s], straight between outputs and events of one trajectory."""
+    curves = [motion_curve(solution, "q", i) for i in range(len(solution.axes))]
+    return posed(
+        problem, times, curves, {n: phases(solution, i) for i, n in enumerate(solution.names)}
+    )
+
+
+def posed(
+    problem: Problem,
+    times: np.ndarray,
+    curves: Sequence[tuple[np.ndarray, np.ndarray]],
+    spans: Mapping[str, Sequence[tuple[float, float, str]]],
+) -> Scene:
+    """The mechanism at ``times`` [s] with these ``curves`` of its coordinates, times and values,
+    and the ``spans`` of the modes of each contact: start, end, mode."""
     require_bodies(problem)
     problem, bodies = problem.resolved(), list(problem.section("body"))
-    curves = [motion_curve(solution, "q", i) for i in range(len(solution.axes))]
     q = jnp.asarray(np.stack([np.interp(times, *curve) for curve in curves], axis=1))
 
     def over(function) -> np.ndarray:
@@ -148,19 +162,18 @@ def scene(solution: Solution, problem: Problem, times: np.ndarray) -> Scene:
         guides,
         pins,
         springs,
-        _marks(solution, problem, np.asarray(times), over),
+        _marks(problem, np.asarray(times), spans, over),
     )
 
 
-def _marks(solution: Solution, problem: Problem, times: np.ndarray, over) -> list[Mark]:
+def _marks(problem: Problem, times: np.ndarray, spans: Mapping, over) -> list[Mark]:
     found = []
     for label, contact in problem.labelled("contact").items():
         if contact.point is None:
             continue
-        spans = phases(solution, solution.names.index(label))
-        starts = np.asarray([span.start for span in spans])
-        index = np.maximum(np.searchsorted(starts, times, side="right") - 1, 0)
-        modes = [spans[i].label if spans else "unknown" for i in index]
+        own = spans.get(label, ())
+        index = np.searchsorted([start for start, *_ in own], times, side="right") - 1
+        modes = [own[i][2] if own else "unknown" for i in np.maximum(index, 0)]
         found.append(Mark(label, over(_touching(problem, contact)), modes))
     return found
 

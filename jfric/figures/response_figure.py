@@ -11,10 +11,12 @@ from jfric.errors import ProblemError
 from jfric.figures.orbit_figure import MARKERS, stability_handles, stretches
 from jfric.figures.style import (
     LINES,
+    MOST_CURVES,
     colour,
     label_axes,
     legend_below,
     new_figure,
+    only_some,
     style_axes,
     titled,
 )
@@ -25,9 +27,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Most panels, and most curves with an entry of their own in the legend.
-MAX_PANELS, MAX_LABELLED = 12, 12
-#: Number of pieces of a line between neighbouring points.
+#: Panels of a figure.
+MAX_PANELS = 12
+#: How a figure is asked for other curves.
+HOW = "jfric.plot_response(..., curves=[...])"
+#: Pieces of a line between neighbouring points.
 FINER = 8
 
 
@@ -35,16 +39,18 @@ def plot_response(
     response: FrequencyResponse,
     show: str | Sequence[str] | None = None,
     *,
+    curves: Sequence[int] | None = None,
     phase: bool = True,
     title: str = "",
 ) -> Figure:
     """Figure of a frequency ``response`` under a ``title``.
 
     ``show``: quantities (``"x, rms.v.x"``), one column of panels each; by default the amplitude of
-    the first degree of freedom. Below an amplitude or a harmonic is its ``phase`` relative to the
-    load. Solid lines: stable motions; dashed: unstable ones; special points are marked (see
-    :class:`jfric.OrbitPoint`). Families have one colour for each curve. Raises
-    :class:`jfric.ProblemError` for an unknown quantity. An oscillator::
+    the first degree of freedom. Below an amplitude or a harmonic stands its ``phase`` relative to
+    the load. Solid lines: stable motions; dashed: unstable ones; special points are marked (see
+    :class:`jfric.OrbitPoint`). Families have one colour for each curve, and at most
+    eight curves: spread over the family, or those with the numbers ``curves``, from 0. Raises
+    :class:`jfric.ProblemError` for an unknown quantity or number. An oscillator::
 
         >>> linear = jfric.Problem(
         ...     ["x"],
@@ -62,13 +68,14 @@ def plot_response(
     chosen = parse_cycle_quantities(response.problem, [response.axes[0]] if show is None else show)
     if len(chosen) > MAX_PANELS:
         raise ProblemError(f"show: found {len(chosen)} quantities, at most {MAX_PANELS} fit")
+    drawn = _drawn(len(response.curves), curves)
     below = [_phase_of(response, q) if phase else None for q in chosen]
     lines = 2 if any(below) else 1
     figure = new_figure(max(5.6 * len(chosen), 6.4), 4.4 if lines == 1 else 6.2)
     ratios = (2.0, 1.0)[:lines]
     axes = figure.subplots(lines, len(chosen), squeeze=False, sharex=True, height_ratios=ratios)
     for column, (upper, lower) in enumerate(zip(chosen, below, strict=True)):
-        _panel(axes[0, column], response, upper)
+        _panel(axes[0, column], response, upper, drawn)
         bottom: Axes = axes[0, column]
         if lines == 2:
             if lower is None:
@@ -76,10 +83,23 @@ def plot_response(
                 axes[0, column].tick_params(labelbottom=True)
             else:
                 bottom = axes[1, column]
-                _panel(bottom, response, lower)
+                _panel(bottom, response, lower, drawn)
         label_axes(bottom, "frequency of the load [rad/s]")
-    _legend(figure, response)
+        if curves is None:
+            only_some(axes[0, column], len(response.curves), HOW)
+    _legend(figure, response, drawn)
     return titled(figure, title)
+
+
+def _drawn(count: int, chosen: Sequence[int] | None) -> list[int]:
+    """Numbers of the curves that are drawn."""
+    if chosen is None:
+        return np.unique(np.linspace(0, count - 1, min(count, MOST_CURVES)).astype(int)).tolist()
+    if len(chosen) > MOST_CURVES or not all(0 <= i < count for i in chosen):
+        raise ProblemError(
+            f"curves: found {list(chosen)}, give at most {MOST_CURVES} numbers below {count}"
+        )
+    return list(chosen)
 
 
 def _phase_of(response: FrequencyResponse, q: CycleQuantity) -> CycleQuantity | None:
@@ -89,8 +109,9 @@ def _phase_of(response: FrequencyResponse, q: CycleQuantity) -> CycleQuantity | 
     return parse_cycle_quantities(response.problem, [f"phase.{q.signal}{order}"])[0]
 
 
-def _panel(axis: Axes, response: FrequencyResponse, q: CycleQuantity) -> None:
-    for i, curve in enumerate(response.curves):
+def _panel(axis: Axes, response: FrequencyResponse, q: CycleQuantity, drawn: Sequence[int]) -> None:
+    for number, i in enumerate(drawn):
+        curve = response.curves[i]
         if not len(curve):
             continue
         value = response.of_curve(i, [q])[:, 0]
@@ -99,7 +120,7 @@ def _panel(axis: Axes, response: FrequencyResponse, q: CycleQuantity) -> None:
         for part in stretches(curve.stable):
             style = "-" if curve.stable[part.stop - 1] else "--"
             x, y = rounded(curve.parameter[part], value[part])
-            axis.plot(x, y, style, color=colour(i), lw=1.5, zorder=3)
+            axis.plot(x, y, style, color=colour(number), lw=1.5, zorder=3)
         for point in curve.special:
             if point.kind in MARKERS:
                 marker, face, _ = MARKERS[point.kind]
@@ -157,7 +178,7 @@ def _label(q: CycleQuantity) -> str:
     return f"{name} [{q.unit}]" if q.unit else name
 
 
-def _legend(figure: Figure, response: FrequencyResponse) -> None:
+def _legend(figure: Figure, response: FrequencyResponse, drawn: Sequence[int]) -> None:
     from matplotlib.lines import Line2D
 
     stable = np.concatenate([c.stable for c in response.curves])
@@ -167,8 +188,8 @@ def _legend(figure: Figure, response: FrequencyResponse) -> None:
     legend_below(figure, stability_handles(stable, kinds, plain, 1.5), 5)
     if not many:
         return
-    chosen = range(len(response.curves))
-    if len(chosen) > MAX_LABELLED:
-        chosen = np.unique(np.linspace(0, len(chosen) - 1, MAX_LABELLED).astype(int)).tolist()
-    curves = [Line2D([], [], color=colour(i), lw=1.5, label=response.label(i)) for i in chosen]
+    curves = [
+        Line2D([], [], color=colour(number), lw=1.5, label=response.label(i))
+        for number, i in enumerate(drawn)
+    ]
     figure.axes[0].legend(handles=curves, loc="best", frameon=False, fontsize=8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from colorsys import hsv_to_rgb
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 #: Colours that colour-blind readers can tell apart.
 LINES = ("#1f4e79", "#c0504d", "#3a7d44", "#7b4ea3", "#b8860b", "#2a9d9d", "#8c564b", "#555555")
+
+#: Curves of a panel; more could not be told apart.
+MOST_CURVES = 8
 
 
 def style_axes(axis: Axes, *, grid: bool = True) -> None:
@@ -64,8 +68,20 @@ def titled(figure: Figure, title: str, size: float = 12.0) -> Figure:
 
 
 def colour(number: int) -> str:
-    """Colour of a line by its number; colours repeat."""
-    return LINES[number % len(LINES)]
+    """Colour of a line by its number, none of them twice: those of ``LINES``, then further hues."""
+    if number < len(LINES):
+        return LINES[number]
+    # By the golden ratio: each new hue is far from all before it.
+    found = hsv_to_rgb(0.618034 * number % 1.0, 0.85, (0.85, 0.6, 0.72)[number % 3])
+    return "#" + "".join(f"{round(255 * part):02x}" for part in found)
+
+
+def only_some(axis: Axes, count: int, how: str) -> None:
+    """Say above a panel that it shows ``MOST_CURVES`` of so many curves, and how to ask for others;
+    nothing where it shows all."""
+    if count > MOST_CURVES:
+        said = f"{count - MOST_CURVES} of {count} not drawn; choose with {how}"
+        axis.set_title(said, fontsize=8, loc="left")
 
 
 def with_unit(name: str, unit: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from jfric.errors import ProblemError, nearest
 from jfric.figures.style import (
     LINES,
+    colour,
     label_axes,
     new_figure,
     some_of,
@@ -71,7 +72,7 @@ def plot_sweep(data: xarray.Dataset, observe: Sequence[str] | None = None) -> Fi
     grid = figure.add_gridspec(math.ceil(len(panels) / columns), columns)
     for i, (name, values) in enumerate(panels):
         axis = figure.add_subplot(grid[i // columns, i % columns])
-        _panel(figure, axis, data, name, values, status)
+        _panel(figure, axis, data, name, values, status, colour(i))
     if columns == 1:
         figure.align_ylabels()
     _title(figure, data, status, slices)
@@ -103,7 +104,13 @@ def _figure(panels: int, *, wide: bool) -> Figure:
 
 
 def _panel(
-    figure: Figure, axis: Axes, data: xarray.Dataset, name: str, values: Any, status: np.ndarray
+    figure: Figure,
+    axis: Axes,
+    data: xarray.Dataset,
+    name: str,
+    values: Any,
+    status: np.ndarray,
+    ink: str,
 ) -> None:
     dims = [str(d) for d in values.dims]
     if len(dims) > 2:
@@ -113,7 +120,7 @@ def _panel(
         dims = dims[:2]
     failed = _failed(status)
     if len(dims) == 1:
-        _curve(axis, data[dims[0]], np.asarray(values), failed)
+        _curve(axis, data[dims[0]], np.asarray(values), failed, ink)
         label_axes(axis, y=_label(values, name))
     else:
         shown = failed if failed.ndim == 2 else np.broadcast_to(failed[:, None], values.shape)
@@ -129,12 +136,12 @@ def _failed(status: np.ndarray) -> np.ndarray:
     return status > int(Status.OK)
 
 
-def _curve(axis: Axes, along: Any, values: np.ndarray, failed: np.ndarray) -> None:
+def _curve(axis: Axes, along: Any, values: np.ndarray, failed: np.ndarray, ink: str) -> None:
     x = np.asarray(along)
     order = np.argsort(x, kind="stable")
     x, values, failed = x[order], values[order], failed[order]
     marker = "." if x.size < 60 else ""
-    axis.plot(*_thinned(x, values), color=LINES[0], lw=1.2, marker=marker)
+    axis.plot(*_thinned(x, values), color=ink, lw=1.2, marker=marker)
     if failed.any():
         axis.plot(
             x[failed],

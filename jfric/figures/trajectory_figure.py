@@ -6,13 +6,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jfric.errors import ProblemError, nearest
 from jfric.figures.curves import ForceCurve, force_curves, force_points, motion_curve
-from jfric.figures.style import colour, label_axes, new_figure, style_axes, titled, with_unit
+from jfric.figures.style import (
+    MOST_CURVES,
+    colour,
+    label_axes,
+    new_figure,
+    only_some,
+    style_axes,
+    titled,
+    with_unit,
+)
 from jfric.results.columns import column_units
 from jfric.results.phases import Phase, phases
 from jfric.results.solution import reached
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -31,14 +43,19 @@ MODES = {
 SEGMENTS = ("#f4a582", "#92c5de", "#b8e186", "#d1b5e0", "#fddbc7")
 #: Number of ticks over time above which they would blacken the axis.
 MAX_TICKS = 400
+#: How a figure is asked for other curves.
+HOW = "jfric.plot(..., show=[...])"
 
 
-def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
+def plot(
+    solution: Solution, problem: Problem, title: str = "", *, show: Sequence[str] | None = None
+) -> Figure:
     """Figure of one trajectory, the ``solution`` of ``problem``, under a ``title``.
 
-    The panels are displacement, velocity and friction force over time with shaded phases and marked
-    events, and the phase portrait. Systems with several contacts (or piecewise-linear elements) get
-    one row of phases each.
+    Displacement, velocity and friction force over time with the phases shaded and the events
+    marked, and the phase portrait. Systems with several contacts (or piecewise-linear elements) get
+    one row of phases each. A panel has at most eight curves, the first ones; ``show``: names of
+    degrees of freedom and contacts to draw instead. Raises :class:`jfric.ProblemError` for others.
     The figure belongs to no window; save it with ``figure.savefig(path)``::
 
         >>> solution = jfric.simulate(problem, ts=jnp.linspace(0.0, 4.0, 5))
@@ -51,8 +68,14 @@ def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
     tracks = {name: phases(solution, i) for i, name in enumerate(solution.names)}
     many = len(tracks) > 1
     forces = force_curves(solution, problem)
+    dofs, contacts = _chosen(show, solution.axes, [f.name for f in forces])
+    forces = [f for f in forces if f.name in contacts]
     force_panels = list(dict.fromkeys((f.label, f.unit) for f in forces))
-    kinds = _kinds(solution, problem)
+    kinds = _kinds(solution, problem, dofs)
+    drawn = sorted(i for members in kinds.values() for i in members[:MOST_CURVES])
+    # A colour belongs to one name.
+    inks = {i: colour(number) for number, i in enumerate(drawn)}
+    tints = {f.name: colour(number) for number, f in enumerate(forces, len(inks))}
     rows = 2 * len(kinds) + len(force_panels)
     heights = [2.0] * rows + ([0.35 + 0.28 * len(tracks)] if many else [])
     figure = new_figure(12.0, 0.9 + 1.0 * sum(heights), pad=0.05)
@@ -61,13 +84,14 @@ def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
     row = 0
     for name, what in (("q", "displacement"), ("v", "velocity")):
         for kind, members in kinds.items():
-            _motion(axes[row], solution, name, members)
+            _motion(axes[row], solution, name, members, inks)
             label = {"m": what, "rad": "angle" if name == "q" else "angular velocity"}[kind]
             unit = units[f"{name}.{solution.axes[members[0]]}"]
             label_axes(axes[row], y=with_unit(label, unit))
             row += 1
     for label, unit in force_panels:
-        _forces(axes[row], solution, [f for f in forces if (f.label, f.unit) == (label, unit)])
+        members = [f for f in forces if (f.label, f.unit) == (label, unit)]
+        _forces(axes[row], solution, members, tints)
         label_axes(axes[row], y=with_unit(label, unit))
         row += 1
     if not many:
@@ -78,16 +102,28 @@ def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
     if many:
         _draw_phases(axes[rows], tracks)
     _finish(axes, rows)
-    _portraits(figure, grid, solution, kinds, units)
+    _portraits(figure, grid, solution, kinds, units, inks)
     _legend(figure, tracks, solution)
     return titled(figure, title, 13.0)
 
 
-def _kinds(solution: Solution, problem: Problem) -> dict[str, list[int]]:
+def _chosen(show: Sequence[str] | None, *groups: Sequence[str]) -> list[Sequence[str]]:
+    """Names to draw of each group: those of ``show``, all of a group that it does not mention."""
+    known = [name for names in groups for name in names]
+    for name in show or ():
+        if name not in known:
+            raise ProblemError(
+                f"show: found {name!r}{nearest(name, known)}, there are {', '.join(known)}"
+            )
+    return [[name for name in names if name in (show or ())] or names for names in groups]
+
+
+def _kinds(solution: Solution, problem: Problem, chosen: Sequence[str]) -> dict[str, list[int]]:
     kinds: dict[str, list[int]] = {}
     for i, axis in enumerate(solution.axes):
-        unit = "rad" if problem.dofs.get(axis) == "rotation" else "m"
-        kinds.setdefault(unit, []).append(i)
+        if axis in chosen:
+            unit = "rad" if problem.dofs.get(axis) == "rotation" else "m"
+            kinds.setdefault(unit, []).append(i)
     return kinds
 
 
@@ -96,24 +132,29 @@ def _time_axes(figure: Figure, grid, count: int) -> list[Axes]:
     return [first, *(figure.add_subplot(grid[i, 0], sharex=first) for i in range(1, count))]
 
 
-def _motion(axis: Axes, solution: Solution, name: str, members: list[int]) -> None:
-    for i in members:
+def _motion(
+    axis: Axes, solution: Solution, name: str, members: list[int], inks: dict[int, str]
+) -> None:
+    for i in members[:MOST_CURVES]:
         axis.plot(
             *motion_curve(solution, name, i),
-            color=colour(i),
+            color=inks[i],
             lw=1.4,
             label=solution.axes[i],
             zorder=3,
         )
+    only_some(axis, len(members), HOW)
     _line_legend(axis, len(solution.axes) > 1)
 
 
-def _forces(axis: Axes, solution: Solution, drawn: list[ForceCurve]) -> None:
-    for number, line in enumerate(drawn):
-        axis.plot(
-            *force_points(solution, line), color=colour(number), lw=1.3, label=line.name, zorder=3
-        )
-    _line_legend(axis, len(drawn) > 1)
+def _forces(
+    axis: Axes, solution: Solution, members: list[ForceCurve], tints: dict[str, str]
+) -> None:
+    for line in members[:MOST_CURVES]:
+        points = force_points(solution, line)
+        axis.plot(*points, color=tints[line.name], lw=1.3, label=line.name, zorder=3)
+    only_some(axis, len(members), HOW)
+    _line_legend(axis, len(members) > 1)
 
 
 def _line_legend(axis: Axes, wanted: bool) -> None:
@@ -183,17 +224,19 @@ def _finish(axes: list[Axes], rows: int) -> None:
     axes[0].figure.align_ylabels(axes[:rows])
 
 
-def _portraits(figure: Figure, grid, solution: Solution, kinds, units) -> None:
-    """Draw velocity over displacement, one panel for translations and one for rotations."""
+def _portraits(
+    figure: Figure, grid, solution: Solution, kinds, units, inks: dict[int, str]
+) -> None:
+    """Velocity over displacement, one panel for translations and one for rotations."""
     share = grid[:, 1].subgridspec(len(kinds), 1)
     for row, members in enumerate(kinds.values()):
         axis = figure.add_subplot(share[row])
-        for i in members:
+        for i in members[:MOST_CURVES]:
             _, q = motion_curve(solution, "q", i)
             _, v = motion_curve(solution, "v", i)
-            axis.plot(q, v, color=colour(i), lw=1.2)
-            axis.plot(q[:1], v[:1], "o", color=colour(i), ms=5, mfc="white", zorder=4)
-            axis.plot(q[-1:], v[-1:], "o", color=colour(i), ms=5, zorder=4)
+            axis.plot(q, v, color=inks[i], lw=1.2)
+            axis.plot(q[:1], v[:1], "o", color=inks[i], ms=5, mfc="white", zorder=4)
+            axis.plot(q[-1:], v[-1:], "o", color=inks[i], ms=5, zorder=4)
         name = solution.axes[members[0]]
         rotation = units[f"q.{name}"] == "rad"
         axis.set_title("phase portrait (○ start, ● end)", fontsize=9, loc="left")

@@ -20,8 +20,9 @@ class Series(NamedTuple):
     predicted: np.ndarray
     position: np.ndarray | None
     velocity: np.ndarray | None
-    #: Standard deviation of a new sample: that of the prediction, from the estimates, and of the
-    #: noise.
+    #: The degree of freedom that both are of, the first one that was measured.
+    dof: str | None
+    #: Standard deviation of a new sample: of the prediction, with the estimates, and of the noise.
     spread: np.ndarray
 
     @property
@@ -41,8 +42,7 @@ def series(result: FitResult) -> list[Series]:
     for i, (e, label) in enumerate(
         zip(result.experiments, labels(result.experiments), strict=True)
     ):
-        dof = next(iter(e.y)) if "." not in next(iter(e.y)) else None
-        dof = dof or next((name for name in e.y if "." not in name), None)
+        dof = next((name for name in e.y if "." not in name), None)
         q = None if dof is None else e.y[dof]
         v = None if q is None else np.gradient(q, e.t)
         for j, signal in enumerate(result.objective.data.signals):
@@ -58,6 +58,7 @@ def series(result: FitResult) -> list[Series]:
                     predicted[i, : e.t.size, j][used],
                     None if q is None else q[used],
                     None if v is None else v[used],
+                    dof,
                     spread[i, : e.t.size, j][used],
                 )
             )

@@ -134,7 +134,9 @@ def observable(problem: Problem, quantity: Quantity, times=None, end=None) -> Ob
     if quantity.window is not None:
         whole = observable(problem, dataclasses.replace(quantity, window=None), times, end)
         first, last = quantity.window.start, quantity.window.end
-        bounds = [observable(problem, x) if isinstance(x, Quantity) else x for x in (first, last)]
+        bounds = [
+            _event_time(problem, x, str(x)) if isinstance(x, Quantity) else x for x in (first, last)
+        ]
         given = [x for x in bounds if isinstance(x, float)]
         if given:
             _times(problem, given, label, end)
@@ -142,8 +144,7 @@ def observable(problem: Problem, quantity: Quantity, times=None, end=None) -> Ob
     if kind in ALONE:
         return renamed(ALONE[kind](), label)
     if kind == "event_time":
-        own = [*problem.section("event")].index(name) if name else None
-        return EventTime(int(argument or 0), name=label, own=own)
+        return _event_time(problem, quantity, label)
     if kind in ("dissipated", "stick_fraction"):
         losing = [*contact_names(problem), *problem.labelled(*HYSTERESIS)]
         index = losing.index(name) if name else None
@@ -164,6 +165,13 @@ def observable(problem: Problem, quantity: Quantity, times=None, end=None) -> Ob
         return AtTimes(signal, _times(problem, times, "times", end), name=label, unit=signal.unit)
     at_one = _times(problem, [argument], label, end)
     return AtTimes(signal, at_one, name=label, unit=signal.unit, axis=None)
+
+
+def _event_time(problem: Problem, quantity: Quantity, label: str) -> EventTime:
+    """The time of an event, of all or of the user's event that ``quantity`` names."""
+    name = quantity.name
+    own = [*problem.section("event")].index(name) if name else None
+    return EventTime(int(quantity.argument or 0), name=label, own=own)
 
 
 def _times(problem: Problem, times, label: str, end) -> tuple[float, ...]:

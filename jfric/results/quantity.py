@@ -24,6 +24,7 @@ from jfric.results.signals import (
     look_up,
 )
 from jfric.results.status import Flag
+from jfric.system.expression import Expression
 from jfric.system.hysteresis import HYSTERESIS
 from jfric.system.naming import find_path, parameters
 from jfric.system.problem import Problem
@@ -336,7 +337,13 @@ def _derivative(quantity: Quantity, problem: Problem) -> Quantity:
         path = find_path(problem, str(quantity.argument))
     except KeyError as error:
         raise ProblemError(f"found {str(quantity)!r}, {error.args[0]}") from None
-    if np.ndim(parameters(problem)[path]):
+    value = parameters(problem)[path]
+    if isinstance(value, Expression):
+        own = ", ".join(f"parameters.{name}" for name in value.references)
+        raise ProblemError(
+            f"found {str(quantity)!r}, {path} is computed from shared parameters; take {own}"
+        )
+    if np.ndim(value):
         raise ProblemError(f"found {str(quantity)!r}, {path} is no single number")
     return dataclasses.replace(quantity, name=str(inner), argument=path)
 

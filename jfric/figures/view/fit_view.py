@@ -1,31 +1,24 @@
-"""The page of a fit: simulated and measured signals, residuals, parameters and starts."""
+"""The page of a fit, and that of a comparison of laws, both from their records."""
 
 from __future__ import annotations
 
+import base64
+import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.figures.fit_figures import MEASURED, RESIDUAL, SIMULATED
-from jfric.figures.view.page import (
-    data,
-    figure,
-    folded,
-    label,
-    page,
-    plain,
-    system,
-    table,
-    text,
-)
+from jfric.figures.comparison_figure import plot_comparison
+from jfric.figures.style import with_unit
+from jfric.figures.view import fit_panels as panels
+from jfric.figures.view.fit_panels import MEASURED, NORMAL, RESIDUAL, SIMULATED
+from jfric.figures.view.page import curve, data, folded, label, page, plain, system, table, text
 
-#: Half the width of a 95 % interval, in standard deviations.
-NORMAL = 1.96
-#: Most measured samples that are drawn as separate points.
+#: Measured samples that are points of their own.
 MOST_MARKERS = 3000
 
 
@@ -40,79 +33,99 @@ def read_fit(path: Path) -> dict[str, Any]:
 
 
 def fit_page(record: Mapping[str, Any], name: str) -> str:
-    """The page of a fit; ``name``: its title if its system has none."""
-    series = record["series"]
-    header = ["parameter", "value", "standard error", "95 % interval", ""]
-    rows = [
-        (
-            parameter,
-            float(item["value"]),
-            float(item["standard_error"]),
-            "{:.6g} to {:.6g}".format(*map(float, item["interval"]))
-            if item["interval"]
-            else "none",
-            "at a bound" if item["at_bound"] else "",
-        )
-        for parameter, item in record["parameters"].items()
-    ]
+    """The page of a fit; ``name``: what it is called where its system has no title."""
+    series = panels.series_of(record)
+    together, profiles = panels.certainty(record), panels.profiles(record)
     parts = [
-        f"<p>{text(record['outcome'])}; cost {float(record['cost']):.6g}</p>",
-        *(f"<p class=remark>{text(remark)}</p>" for remark in record["remarks"]),
-        f"<h2>Parameters ({text(record['method'])})</h2>",
-        table(header, rows),
+        f"<p>{text(record['outcome'].replace('_', ' '))}; cost {float(record['cost']):.6g}</p>",
+        *_remarks(record["remarks"]),
+        f"<h2>Parameters, 95 % intervals ({text(record['method'])})</h2>",
+        _parameters(record["parameters"]),
+        "<h2>Records</h2>",
+        _records(series),
         "<h2>Simulated beside measured</h2>",
         "<div class=controls><label>record and signal <select id=choice></select></label></div>",
         "<div class=plot id=compared></div>",
         data("compared-all", [_compared(s) for s in series]),
+        "<h2>Residuals</h2>",
+        "<p>A trend by velocity or position is friction that the model does not have; correlation "
+        "outside the grey band is not white noise.</p>",
+        _side_by_side(panels.residuals(series)),
+        *(["<h2>Parameters together</h2>"] if together else []),
+        *(["<p>Ellipses hold 50 and 95 % of the normal approximation.</p>"] * (len(together) > 1)),
+        _side_by_side(together),
+        *_posterior(record),
+        *(["<h2>Profiles of the cost</h2>", _side_by_side(profiles)] if profiles else []),
+        *(_comparison(record["law_comparison"]) if record.get("law_comparison") else []),
         "<h2>Starts</h2>",
-        _starts(record["waterfall"]),
-        folded(
-            "The measured files",
-            table(["file", "SHA-256"], [(d["path"], d["sha256"]) for d in record["data"]]),
-        ),
-        system(record["config"], record["versions"]),
+        panels.starts(record),
+        *_to_repeat(record, [["seed", record.get("seed", "")], *record.get("options", {}).items()]),
     ]
-    title = str(record.get("title") or name)
-    return page(title, name, parts, ["unpack.js", "plots.js", "fit.js"])
+    return page(_title(record, name), _about(record, name), parts, ["plots.js", "fit.js"])
+
+
+def comparison_page(record: Mapping[str, Any], name: str) -> str:
+    """The page of a comparison of laws; ``name`` as in :func:`fit_page`."""
+    parts = [*_comparison(record), *_to_repeat(record, [])]
+    return page(_title(record, name), _about(record, name), parts)
+
+
+def _title(record: Mapping[str, Any], name: str) -> str:
+    return str(record.get("title") or name)
+
+
+def _about(record: Mapping[str, Any], name: str) -> str:
+    return ": ".join(filter(None, [name, record.get("source", "")]))
+
+
+def _remarks(said: Sequence[str]) -> list[str]:
+    return [f"<p class=remark>{text(remark)}</p>" for remark in said]
+
+
+def _side_by_side(plots: Sequence[str]) -> str:
+    return f"<div class=panels>{''.join(f'<div>{plot}</div>' for plot in plots)}</div>"
+
+
+def _interval(pair: Sequence[Any] | None) -> str:
+    return "{:.6g} to {:.6g}".format(*map(float, pair)) if pair else "none"
+
+
+def _parameters(found: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = [
+        [
+            with_unit(name, item.get("unit", "")), f"{float(item['value']):.6g}",
+            f"{float(item['standard_error']):.2g}",
+            _interval(item["interval"]) + (", at a bound" if item["at_bound"] else ""),
+        ]
+        for name, item in found.items()
+    ]  # fmt: skip
+    return table(["parameter", "value", "standard error", "95 % interval"], rows)
+
+
+def _records(series: Sequence[Mapping[str, Any]]) -> str:
+    rows = []
+    for s in series:
+        error = float(np.sqrt(np.mean(s["residual"] ** 2)))
+        relative = np.linalg.norm(s["residual"]) / (np.linalg.norm(s["measured"]) or 1.0)
+        signal = with_unit(s["signal"], s.get("unit", ""))
+        rows.append([s["record"], signal, s["t"].size, f"{error:.4g}", f"{100 * relative:.3f}"])
+    return table(["record", "signal", "samples", "RMS error", "relative [%]"], rows)
 
 
 def _compared(s: Mapping[str, Any]) -> dict[str, Any]:
-    """Plot of both curves with the band of new samples, and of the residual below them."""
-    t, measured, predicted, spread = (
-        np.asarray(s[key], float) for key in ("t", "measured", "predicted", "spread")
-    )
+    """Both curves with the band of new samples, and below them the residual."""
+    t, predicted, band = s["t"], s["predicted"], NORMAL * s["spread"]
     unit = s.get("unit", "")
-    common = {"type": "scatter", "mode": "lines", "hovertemplate": "%{y:.8g}"}
-    quiet = {**common, "line": {"width": 0}, "hoverinfo": "skip", "hovertemplate": None}
-    rgb = "rgba(31, 78, 121, 0.22)"
+    over: dict[str, Any] = {"hovertemplate": "%{y:.8g}"}
+    quiet: dict[str, Any] = {"hoverinfo": "skip", "hovertemplate": None}
+    area = {"fill": "tonexty", "fillcolor": "rgba(31, 78, 121, 0.22)", **quiet}
+    dots: dict[str, Any] = {"mode": "markers" if t.size <= MOST_MARKERS else "lines", **over}
     traces = [
-        {**quiet, "x": t, "y": predicted - NORMAL * spread, "showlegend": False},
-        {
-            **quiet,
-            "x": t,
-            "y": predicted + NORMAL * spread,
-            "fill": "tonexty",
-            "fillcolor": rgb,
-            "name": "95 % of new samples",
-        },
-        {
-            **common,
-            "mode": "markers" if t.size <= MOST_MARKERS else "lines",
-            "x": t,
-            "y": measured,
-            "name": "measured",
-            "marker": {"color": MEASURED, "size": 5},
-            "line": _line(MEASURED, 2.0),
-        },
-        {**common, "x": t, "y": predicted, "name": "simulated", "line": _line(SIMULATED, 1.2)},
-        {
-            **common,
-            "x": t,
-            "y": predicted - measured,
-            "yaxis": "y2",
-            "name": "residual",
-            "line": _line(RESIDUAL, 1.0),
-        },
+        curve(t, predicted - band, SIMULATED, "", 0.0, **quiet),
+        curve(t, predicted + band, SIMULATED, "95 % of new samples", 0.0, **area),
+        curve(t, s["measured"], MEASURED, "measured", 2.0, **dots),
+        curve(t, predicted, SIMULATED, "simulated", **over),
+        curve(t, s["residual"], RESIDUAL, "residual", 1.0, yaxis="y2", **over),
     ]
     layout = {
         "height": 560,
@@ -126,38 +139,54 @@ def _compared(s: Mapping[str, Any]) -> dict[str, Any]:
     return plain(traces, layout) | {"label": f"{s['record']}: {s['signal']}"}
 
 
-def _line(colour: str, width: float) -> dict[str, Any]:
-    return {"color": colour, "width": width, "simplify": False}
-
-
-def _starts(waterfall: list[Mapping[str, Any]]) -> str:
-    """Plot of the costs of all starts, best first; hovering shows where each began and ended."""
-    costs = [float(row["cost"]) for row in waterfall]
-    words = [
-        "<br>".join(
-            [
-                label(row["outcome"]),
-                *(
-                    label(f"{name}: {float(row['start'][name]):.6g} to {float(value):.6g}")
-                    for name, value in row["values"].items()
-                ),
-            ]
-        )
-        for row in waterfall
+def _posterior(record: Mapping[str, Any]) -> list[str]:
+    """Numbers of the samples, and what makes them doubtful."""
+    if not record.get("samples"):
+        return []
+    rows = [
+        [
+            with_unit(name, record["parameters"][name].get("unit", "")),
+            f"{float(row['mean']):.6g}", f"{float(row['standard_deviation']):.2g}",
+            _interval(row["interval"]), f"{float(row['rhat']):.3f}",
+            f"{float(row['effective']):,.0f}",
+        ]
+        for name, row in record["posterior"].items()
+    ]  # fmt: skip
+    header = ["parameter", "mean", "standard deviation", "interval", "R-hat", "independent"]
+    count, drawn = int(record["samples"]["count"]), len(record["samples"]["values"])
+    part = panels.some_of(drawn, count, "")
+    return [
+        f"<p>{count:,} samples of the posterior, for independent normal noise"
+        f"{f'; {part}' if part else ''}.</p>",
+        table(header, rows),
+        *_remarks(record["samples"]["remarks"]),
     ]
-    trace = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": list(range(1, len(costs) + 1)),
-        "y": [c if np.isfinite(c) else None for c in costs],
-        "text": words,
-        "hovertemplate": "cost %{y:.8g}<br>%{text}<extra></extra>",
-        "line": {"color": SIMULATED, "width": 1.2},
-    }
-    positive = all(c > 0 for c in costs if np.isfinite(c))
-    layout = {
-        "height": 320,
-        "xaxis": {"title": {"text": "start"}},
-        "yaxis": {"title": {"text": "cost"}, "type": "log" if positive else "linear"},
-    }
-    return figure("starts", [trace], layout)
+
+
+def _comparison(found: Mapping[str, Any]) -> list[str]:
+    """Laws on what they were not fitted to: recommendation, picture, table, warnings."""
+    name, reason = found["recommended"], found["reason"]
+    buffer = io.BytesIO()
+    plot_comparison(found).savefig(buffer, format="png", dpi=150)
+    picture = base64.b64encode(buffer.getvalue()).decode()
+    return [
+        "<h2>Laws of friction on what they were not fitted to</h2>",
+        f"<p>{text(reason if name is None else f'Recommended: {name}, {reason}.')}</p>",
+        '<div class=wide><img alt="errors of the laws by all criteria" '
+        f'src="data:image/png;base64,{picture}"></div>',
+        table(*found["table"]),
+        "<p>* simplest within one standard error of the best; in brackets the standard error of "
+        "the difference from the best</p>",
+        *_remarks(found["warnings"]),
+    ]
+
+
+def _to_repeat(record: Mapping[str, Any], options: Sequence[Sequence[Any]]) -> list[str]:
+    """Measured files, ``options``, versions and the configuration."""
+    files = table(["file", "SHA-256"], [(d["path"], d["sha256"]) for d in record["data"]])
+    settings = folded("The settings", table(["", ""], options)) if options else ""
+    return [
+        folded("The measured files", files),
+        settings,
+        system(record["config"], record["versions"]),
+    ]

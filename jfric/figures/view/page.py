@@ -1,10 +1,12 @@
-"""A self-contained page: the drawing library, its data and its text."""
+"""A page that holds everything it needs: its text, and packed the drawing library and its data."""
 
 from __future__ import annotations
 
 import base64
+import gzip
 import html
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
@@ -23,7 +25,9 @@ CONFIG = {
     "plotlyServerURL": "",
     "modeBarButtonsToRemove": ["select2d", "lasso2d"],
 }
-#: Security policy: the page may run its own content, and load nothing else.
+#: Data for the scripts, which a page holds packed.
+DATA = re.compile(r'<script type="application/json".*?</script>', re.DOTALL)
+#: The page may run what it holds, and reach nothing.
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 )
@@ -35,21 +39,43 @@ LAYOUT = {
 }
 
 
-def page(title: str, about: str, parts: Iterable[str], scripts: Sequence[str]) -> str:
-    """The page as text. ``parts``: HTML from the functions below; ``scripts``: files in this
-    folder, executed in their order."""
-    plotly = import_plotly()
+def page(title: str, about: str, parts: Iterable[str], scripts: Sequence[str] = ()) -> str:
+    """The page as text. ``parts``: HTML, as the functions below make it; ``scripts``: files beside
+    this one, run in their order; without any the page holds no drawing library."""
     inside = "\n".join(part for part in parts if part)
-    own = "\n".join(f"<script>\n{resource(name)}</script>" for name in scripts)
+    if scripts:
+        own = "".join(f'<script type="text/plain">{resource(name)}</script>\n' for name in scripts)
+        blocks = {
+            "data": _once("".join(DATA.findall(inside))),
+            "library": import_plotly().offline.get_plotlyjs(),
+        }
+        held = "\n".join(
+            f'<script type="application/gzip" id="{name}">{packed(found)}</script>'
+            for name, found in blocks.items()
+        )
+        inside = f"{DATA.sub('', inside)}\n{held}\n{own}<script>{resource('unpack.js')}</script>"
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        f"<title>{text(title)}</title><style>{resource('view.css')}</style>"
-        f"<script>{plotly.offline.get_plotlyjs()}</script></head><body>\n"
-        f"<h1>{text(title)}</h1>\n<p class='about'>{text(about)}</p>\n{inside}\n{own}\n"
-        "</body></html>\n"
+        f"<title>{text(title)}</title><style>{resource('view.css')}</style></head><body>\n"
+        f"<h1>{text(title)}</h1>\n<p class='about'>{text(about)}</p>\n{inside}\n</body></html>\n"
     )
+
+
+def _once(found: str) -> str:
+    """Data with each array of a plot written once, at the end: plots share times and motions."""
+    numbers: dict[str, int] = {}
+
+    def put(match: re.Match[str]) -> str:
+        return f'"bdata": "@{numbers.setdefault(match[1], len(numbers))}"'
+
+    return re.sub(r'"bdata": "([^"]+)"', put, found) + data("arrays", list(numbers))
+
+
+def packed(found: str) -> str:
+    """Text as gzip in base 85, which ``unpack.js`` reads; nothing inside ends an element."""
+    return base64.b85encode(gzip.compress(found.encode(), mtime=0)).decode().replace("<", ",")
 
 
 def resource(name: str) -> str:
@@ -86,6 +112,22 @@ def array(values: Any) -> dict[str, Any]:
     return {"shape": list(found.shape), "bytes": base64.b64encode(found.tobytes()).decode()}
 
 
+def curve(x: Any, y: Any, ink: str, name: str = "", width: float = 1.2, **more: Any) -> dict:
+    """A line as the drawing library has it; with a ``name`` it is in the legend."""
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": x,
+        "y": y,
+        "name": name,
+        "showlegend": bool(name),
+        "line": {"color": ink, "width": width, "simplify": False},
+        "marker": {"color": ink, "size": 5},
+        "hovertemplate": "%{x:.8g}, %{y:.8g}<extra></extra>",
+        **more,
+    }
+
+
 def figure(name: str, traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> str:
     """HTML of a plot at this place, checked by the library when it is made."""
     return f'<div class="plot" id="{name}"></div>{data(f"{name}-data", plain(traces, layout))}'
@@ -101,8 +143,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """A table with numbers aligned to the right."""
 
     def cell(value: Any) -> str:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
         shown = f"{value:.10g}" if isinstance(value, float) else str(value)
+        number = re.fullmatch(r"[-+]?\d[-+.,e\d]*", shown)
         return f"<td{' class=n' if number else ''}>{text(shown)}</td>"
 
     lines = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)

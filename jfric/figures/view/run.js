@@ -2,7 +2,6 @@
 // The time under the mouse, as a point of each phase portrait.
 {
   const time = document.getElementById("time"), portrait = document.getElementById("portrait");
-  const motions = content("motions").map((m) => ({ t: unpacked(m.t), q: unpacked(m.q), v: unpacked(m.v) }));
   const at = (t, when) => {
     let low = 0, high = t.length - 1;
     while (low < high) {
@@ -11,16 +10,13 @@
     }
     return low;
   };
-  if (time && portrait) {
-    const first = portrait.data.length - motions.length;
-    const places = motions.map((_, i) => first + i);
-    time.on("plotly_hover", (event) => {
-      const when = Number(event.points[0].x);
-      const rows = motions.map((m) => at(m.t, when));
-      Plotly.restyle(portrait, {
-        x: motions.map((m, i) => [m.q[rows[i]]]),
-        y: motions.map((m, i) => [m.v[rows[i]]]),
-      }, places);
-    });
-  }
+  // The first half of the traces are the curves, as the library unpacked them, the others the points.
+  const curves = portrait._fullData.slice(0, portrait.data.length / 2);
+  time.on("plotly_hover", (event) => {
+    const when = Number(event.points[0].x), rows = curves.map((c) => at(c.customdata, when));
+    dispatchEvent(new CustomEvent("read", { detail: when }));
+    Plotly.restyle(portrait, {
+      x: curves.map((c, i) => [c.x[rows[i]]]), y: curves.map((c, i) => [c.y[rows[i]]]),
+    }, curves.map((_, i) => curves.length + i));
+  });
 }

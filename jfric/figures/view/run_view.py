@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import Any
 
 import numpy as np
 
+from jfric.errors import ProblemError
 from jfric.figures.curves import joined
-from jfric.figures.style import colour
+from jfric.figures.style import MOST_CURVES, colour
 from jfric.figures.trajectory_figure import MODES, SEGMENTS
-from jfric.figures.view.page import array, data, figure, label, page, system, table, text
+from jfric.figures.view.page import curve, figure, label, page, system, table, text
 from jfric.figures.view.stored import WORDS, StoredRun
 
 #: Columns that are drawn over time, by the beginning of their names, and their descriptions.
@@ -42,19 +44,40 @@ def run_page(run: StoredRun, name: str) -> str:
     if about.get("set"):
         said += f"; changed: {', '.join(about['set'])}"
     kind = "" if status["code"] == "ok" else " class=failed"
+    moving = _mechanism(run, motions)
     parts = [
         f"<p{kind}>{text(said)}</p>",
+        *moving,
         "<h2>In time</h2>",
         _in_time(run, motions),
         "<h2>Phase portraits</h2>",
         _portraits(run, motions),
-        data("motions", [dict(zip("tqv", map(array, m), strict=True)) for m in motions]),
         *_events(about),
         *_checks(about.get("checks") or []),
         system(about.get("config", ""), about["versions"]),
     ]
     title = about.get("title") or name
-    return page(title, name, parts, ["unpack.js", "plots.js", "run.js"])
+    return page(
+        title, name, parts, ["plots.js", "run.js", *(["mechanism.js"] if len(moving) > 1 else [])]
+    )
+
+
+def _mechanism(run: StoredRun, motions: list[tuple[np.ndarray, ...]]) -> list[str]:
+    """The bodies in motion, where the system has some and moved."""
+    written = run.about.get("config", "")
+    if "body" not in tomllib.loads(written) or run.columns["t"].size < 2:
+        return []
+    from jfric.figures.view.mechanism_view import mechanism
+    from jfric.files.read_toml import loads
+
+    known = [np.isfinite(q) for _, q, _ in motions]
+    curves = [(t[rows], q[rows]) for (t, q, _), rows in zip(motions, known, strict=True)]
+    contacts = [c for c in run.columns if c.startswith("mode.")]
+    tracks = {c.removeprefix("mode."): spans(run, c) for c in contacts}
+    try:
+        return mechanism(loads(written, run.about["config_file"]).problem, curves, tracks)
+    except ProblemError as error:  # written by an older version
+        return [f"<p class=remark>The mechanism is not drawn: {text(error)}</p>"]
 
 
 def motion(run: StoredRun, axis: str) -> tuple[np.ndarray, ...]:
@@ -97,6 +120,25 @@ def spans(run: StoredRun, column: str) -> list[tuple[float, float, str]]:
     return found
 
 
+def _inks(run: StoredRun) -> dict[str, str]:
+    """Colours of the columns that are drawn, none of them twice."""
+    drawn = [column for column in run.columns if column.startswith(tuple(GROUPS))]
+    return {column: colour(number) for number, column in enumerate(drawn)}
+
+
+def _seen(number: int) -> bool | str:
+    """Whether a curve is drawn before a click on its name, by its number in the panel."""
+    return True if number < MOST_CURVES else "legendonly"
+
+
+def _more(count: int, top: float, right: float = 1.0) -> list[dict[str, Any]]:
+    """A sentence in the corner of a panel that does not show all of so many curves."""
+    said = f"{count - MOST_CURVES} more: click their names"
+    place = {"x": right, "xref": "paper", "xanchor": "right", "yanchor": "top", "yref": "paper"}
+    made = {"text": said, "showarrow": False, "bgcolor": "#fff", "y": top, **place}
+    return [made] if count > MOST_CURVES else []
+
+
 def _in_time(run: StoredRun, motions: list) -> str:
     rows: dict[tuple[str, str], list[str]] = {}
     for column in run.columns:
@@ -106,8 +148,8 @@ def _in_time(run: StoredRun, motions: list) -> str:
     contacts = [c for c in run.columns if c.startswith(WORDS)]
     height = (ROW + GAP) * len(rows) + (MODE_ROW * len(contacts) + GAP if contacts else 0)
     traces: list[dict[str, Any]] = []
-    layout: dict[str, Any] = {}
-    top = 1.0
+    layout: dict[str, Any] = {"annotations": []}
+    inks, top = _inks(run), 1.0
     for number, ((group, unit), members) in enumerate(rows.items(), start=1):
         axis = f"y{number}"
         layout[f"yaxis{number}"] = {
@@ -116,22 +158,12 @@ def _in_time(run: StoredRun, motions: list) -> str:
             "anchor": "x",
             "zeroline": False,
         }
+        layout["annotations"] += _more(len(members), top)
         top -= (ROW + GAP) / height
         for i, column in enumerate(members):
             x, y = _curve(run, group, column, motions)
-            traces.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines",
-                    "x": x,
-                    "y": y,
-                    "xaxis": "x",
-                    "yaxis": axis,
-                    "name": label(column),
-                    "line": {"color": colour(i), "width": 1.4, "simplify": False},
-                    "hovertemplate": "%{y:.8g}",
-                }
-            )
+            more = {"visible": _seen(i), "hovertemplate": "%{y:.8g}"}
+            traces.append(curve(x, y, inks[column], label(column), 1.4, yaxis=axis, **more))
     shapes = _marks(run)
     if contacts:
         number = len(rows) + 1
@@ -212,31 +244,16 @@ def _upright(run: StoredRun, column: str) -> tuple[np.ndarray, np.ndarray]:
 def _words(run: StoredRun, column: str, row: int, axis: str) -> dict[str, Any]:
     """Modes at the outputs, shown at the cursor."""
     words = [label(str(word).replace("_", " ")) for word in run.columns[column]]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": run.columns["t"],
-        "y": np.full(len(words), float(row)),
-        "yaxis": axis,
-        "name": label(column),
-        "text": words,
-        "line": {"color": "rgba(0,0,0,0)"},
-        "hovertemplate": "%{text}",
-        "showlegend": False,
-    }
+    at, clear = np.full(len(words), float(row)), "rgba(0,0,0,0)"
+    more = {"yaxis": axis, "text": words, "hovertemplate": "%{text}", "showlegend": False}
+    return curve(run.columns["t"], at, clear, label(column), **more)
 
 
 def _key(word: str, colour: str) -> dict[str, Any]:
     """An entry of the legend."""
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [None],
-        "y": [None],
-        "name": label(word.replace("_", " ")),
-        "marker": {"color": colour, "symbol": "square", "size": 11},
-        "hoverinfo": "skip",
-    }
+    more = {"mode": "markers", "hoverinfo": "skip", "hovertemplate": None}
+    square = {"color": colour, "symbol": "square", "size": 11}
+    return curve([None], [None], colour, label(word.replace("_", " ")), **more, marker=square)
 
 
 def _colour(word: str, others: list[str]) -> str:
@@ -288,11 +305,15 @@ def _portraits(run: StoredRun, motions: list) -> str:
     kinds = list(dict.fromkeys(run.unit(f"q.{axis}") for axis in run.axes))
     layout: dict[str, Any] = {"height": PORTRAIT, "showlegend": len(run.axes) > 1}
     curves, points = [], []
-    width = 1.0 / len(kinds)
+    inks, width = _inks(run), 1.0 / len(kinds)
+    members = {u: [a for a in run.axes if run.unit(f"q.{a}") == u] for u in kinds}
+    layout["annotations"] = []
     for number, unit in enumerate(kinds, start=1):
         left = (number - 1) * width
+        right = left + width * (0.88 if len(kinds) > 1 else 1.0)
+        layout["annotations"] += _more(len(members[unit]), 1.0, right)
         layout[f"xaxis{number}"] = {
-            "domain": [left, left + width * (0.88 if len(kinds) > 1 else 1.0)],
+            "domain": [left, right],
             "title": {"text": label("position", unit)},
             "anchor": f"y{number}",
         }
@@ -300,38 +321,17 @@ def _portraits(run: StoredRun, motions: list) -> str:
             "title": {"text": label("velocity", f"{unit}/s")},
             "anchor": f"x{number}",
         }
-    for i, (axis, (t, q, v)) in enumerate(zip(run.axes, motions, strict=True)):
-        number = 1 + kinds.index(run.unit(f"q.{axis}"))
-        shared = {
-            "type": "scatter",
-            "xaxis": f"x{number}",
-            "yaxis": f"y{number}",
-            "name": label(axis),
-            "legendgroup": axis,
-        }
-        curves.append(
-            {
-                **shared,
-                "mode": "lines",
-                "x": q,
-                "y": v,
-                "customdata": t,
-                "line": {"color": colour(i), "width": 1.3, "simplify": False},
-                "hovertemplate": "position %{x:.8g}<br>velocity %{y:.8g}<br>"
-                "t = %{customdata:.8g} s",
-            }
-        )
-        points.append(
-            {
-                **shared,
-                "mode": "markers",
-                "x": q[-1:],
-                "y": v[-1:],
-                "marker": {"color": colour(i), "size": 10},
-                "hoverinfo": "skip",
-                "showlegend": False,
-            }
-        )
+    for axis, (t, q, v) in zip(run.axes, motions, strict=True):
+        unit = run.unit(f"q.{axis}")
+        number, i = 1 + kinds.index(unit), members[unit].index(axis)
+        ink, seen = inks[f"q.{axis}"], {"legendgroup": axis, "visible": _seen(i)}
+        shared = {"xaxis": f"x{number}", "yaxis": f"y{number}", **seen}
+        hover = "position %{x:.8g}<br>velocity %{y:.8g}<br>t = %{customdata:.8g} s"
+        more = {"customdata": t, "hovertemplate": hover}
+        curves.append(curve(q, v, ink, label(axis), 1.3, **shared, **more))
+        dot = {"mode": "markers", "marker": {"color": ink, "size": 10}, "showlegend": False}
+        quiet = {"hoverinfo": "skip", "hovertemplate": None}
+        points.append(curve(q[-1:], v[-1:], ink, label(axis), **shared, **dot, **quiet))
     return figure("portrait", [*curves, *points], layout)
 
 

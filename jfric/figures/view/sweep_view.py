@@ -63,8 +63,8 @@ def sweep_page(found: xarray.Dataset, name: str) -> str:
     parts = [
         *(f"<p class=remark>{text(remark)}</p>" for remark in remarks),
         "<div class=controls id=controls></div>",
-        "<div id=curve></div>",
-        "<div id=map></div>",
+        "<div class=plot id=curve></div>",
+        "<div class=plot id=map></div>",
         "<div class=readout id=readout>The point under the mouse; a click keeps it.</div>",
         data("sweep", content),
         "<h2>What was swept</h2>",
@@ -73,7 +73,7 @@ def sweep_page(found: xarray.Dataset, name: str) -> str:
     ]
     about = f"{name}: {points:,} points, {found.attrs.get('method', '')}, {_solver(found)}"
     title = str(found.attrs.get("title", "")) or name
-    return page(title, about, parts, ["unpack.js", "sweep.js"])
+    return page(title, about, parts, ["sweep.js"])
 
 
 def _observables(found: xarray.Dataset) -> list[str]:

@@ -125,6 +125,7 @@ class LawComparison:
             "recommended": self.recommended,
             "reason": self.verdict.reason,
             "warnings": list(self.warnings),
+            "table": self.table(),
             "fitted_to": self.fitted_to,
             "folds": list(self.folds),
             "criteria": {
