@@ -447,6 +447,8 @@ def test_outcomes_and_derivatives_are_checked(tmp_path):
     ):
         done = call(app, [*arguments[:4], "--derivative", slope])
         assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+    done = call(app, [*arguments, "--derivative", "event_time(9)/mass.m"])  # there is no event
+    assert json.loads(done.stdout)["derivatives"]["derivative(event_time(9)/mass.m)"] == "nan"
     shared = SWING.replace("k = 1.0", 'k = "$stiff"') + "[parameters]\nstiff = 1.0\n"
     file.write_text(shared)
     done = call(app, [*arguments[:4], "--derivative", "final.u/spring.k"])

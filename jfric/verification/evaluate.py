@@ -93,7 +93,9 @@ def _slopes(problem: Problem, path: str, own: Mapping[str, Observable], solver: 
         return observe(set_parameters(problem, {path: x}), named, solver).values
 
     x = jnp.asarray(get_parameter(problem, path))
-    return jax.jvp(seen, (x,), (jnp.ones_like(x),))[1]
+    found, slopes = jax.jvp(seen, (x,), (jnp.ones_like(x),))
+    # The slope of a number that there is not would be zero.
+    return {name: jnp.where(jnp.isnan(found[name]), jnp.nan, y) for name, y in slopes.items()}
 
 
 def derivative(problem: Problem, text: str) -> Quantity:
