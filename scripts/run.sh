@@ -10,7 +10,7 @@ began=$(date +%s)
 say() {
     printf '\n== %s (%d s so far)\n' "$1" "$(($(date +%s) - began))"
 }
-say "1 of 5: install into ${JFRIC_VENV:-.venv}, about a minute the first time"
+say "1 of 5: install into ${JFRIC_VENV:-.venv}, some seconds to a minute the first time"
 "$root/scripts/install.sh"
 jfric="${JFRIC_VENV:-$root/.venv}/bin/jfric"
 cd "$root"
@@ -21,6 +21,6 @@ say "3 of 5: the same for 100,000 coefficients of friction; about 15 s"
     --observe final.u,stop_time,dissipated --plot
 say "4 of 5: the coefficient of friction fitted to a noisy trajectory; about 15 s"
 "${JFRIC_VENV:-$root/.venv}/bin/python" experiments/identify_mu.py
-say "5 of 5: all cases of the published sources; about a minute"
+say "5 of 5: all cases of the published sources; about a minute and a half"
 "$jfric" verify --case 've*' --case 'sdnd*' --case 'ssnd*' --case 'janovsky*'
 say "done; pictures are in results/, all other checks are: make verify"
