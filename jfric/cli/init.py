@@ -20,7 +20,7 @@ class InitSettings:
 
     kind: str = argument(
         ...,
-        f"{_KINDS}; or a system of the package by its name, such as ve0116.",
+        f"{_KINDS}; or the name of a system of the package, which the shell completes.",
         metavar="|".join([*STARTERS, "NAME"]),
         autocompletion=starting_files,
     )
