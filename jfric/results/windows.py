@@ -23,8 +23,8 @@ class During(Observable):
 
     ``observed``: the observable, such as a mean; ``start_at``, ``end_at``: times [s], or events as
     :class:`EventTime`; None: from the start of the trajectory, or to its end. The part ends where
-    the trajectory does. NaN where there is no such part. Here, the displacement of VE0116 while it
-    slides back::
+    the trajectory does. NaN where there is no such part. With the problem of
+    :class:`jfric.Problem`, the largest displacement while its mass slides back::
 
         >>> seen = jfric.results.observables
         >>> def position(point: seen.Point):
