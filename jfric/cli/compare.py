@@ -75,7 +75,7 @@ def compare(given: CompareSettings) -> bool:
     from jfric.files.write_toml import dump
     from jfric.fits.comparison.compare_laws import compare_laws
 
-    chosen = load_changed(given.config, given.set_, controller=True)
+    chosen = load_changed(given.config, given.set_).opened()
     free = free_of(chosen, given.free, required=False)
     records = read_records(chosen, given.data)
     with status(given.config.stem) as announce:

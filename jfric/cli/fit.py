@@ -111,7 +111,7 @@ def fit(given: FitSettings) -> bool | None:
 
     if given.report is not None:
         import_plotly()
-    chosen = load_changed(config, given.set_, controller=True)
+    chosen = load_changed(config, given.set_).opened()
     words = _options(given)
     free = free_of(chosen, given.free, required=True)
     watch = _Watch()

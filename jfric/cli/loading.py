@@ -16,18 +16,14 @@ if TYPE_CHECKING:
     from jfric.solvers.base import AbstractSolver
 
 
-def load_changed(path: Path, settings: list[str] | None, *, controller: bool = False) -> Config:
+def load_changed(path: Path, settings: list[str] | None) -> Config:
     """Read ``path`` and apply ``settings``; remarks on unusual but allowed properties of the system
-    go to standard error. ``controller``: whether the command can close the loop of a file that has
-    one; other commands refuse it."""
-    from jfric.files.config import require_open_loop
+    go to standard error."""
     from jfric.files.overrides import apply_overrides
     from jfric.files.read_toml import load_config
     from jfric.system.bristle_checks import passivity_remarks
 
     chosen = load_config(path)
-    if not controller:
-        require_open_loop(chosen)
     chosen = dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, settings or []))
     for remark in passivity_remarks(chosen.problem.resolved()):
         typer.echo(f"mind: {remark}", err=True)

@@ -26,7 +26,7 @@ def show(given: ShowSettings) -> None:
     from jfric.cli.loading import load_changed
     from jfric.system.tables import elements_shown, parameter_rows, parameters_shown
 
-    chosen = load_changed(given.config, given.set_, controller=True)
+    chosen = load_changed(given.config, given.set_)
     rows = {
         path: {"value": value, "unit": unit} | ({"formula": formula} if formula else {})
         for path, (value, unit, formula) in parameter_rows(chosen.problem).items()

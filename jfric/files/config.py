@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jfric.errors import ProblemError
 from jfric.numerics.clock import outside_span
 from jfric.results.quantity import Quantity
+from jfric.system.control import apart
 from jfric.system.problem import Problem
 from jfric.system.units import Dimension
 
@@ -31,15 +31,6 @@ def outside(problem: Problem, times) -> np.ndarray:
     """Whether each of the ``times`` [s] lies outside of the simulated time."""
     time: Any = problem.resolved().time
     return outside_span(times, time.start, time.end)
-
-
-def require_open_loop(config: Config) -> None:
-    """Raise :class:`ProblemError` for a file with a controller, whose loop only fits can close."""
-    if config.controller is not None:
-        raise ProblemError(
-            f"{config.path}: found a table [controller], which only jfric fit (--residual input) "
-            "and jfric compare simulate; for a run without the loop, leave the table out"
-        )
 
 
 @dataclass(frozen=True)
@@ -108,7 +99,8 @@ class Config:
     or a limit load follows (``vary``, ``start``, ``stop``, ``seeds``). ``periodic``: the periodic
     motion to be found, and the parameter over which it is followed.
     ``response``: the load and the frequencies of a frequency response, and its quantity. ``fit``:
-    free parameters of a fit. ``path``: path of the file.
+    free parameters of a fit. ``controller``: of a system that :meth:`opened` has taken apart.
+    ``path``: path of the file.
     """
 
     problem: Problem
@@ -125,6 +117,12 @@ class Config:
     data: Measured | None = None
     controller: Controller | None = None
     fit: Mapping[str, Any] = field(default_factory=dict)
+
+    def opened(self) -> Config:
+        """This content with the controller apart from the problem, for fits: there the samples of
+        the record are those of the controller, and measured signals may replace it."""
+        problem, controller = apart(self.problem)
+        return replace(self, problem=problem, controller=controller)
 
     def times(self) -> np.ndarray:
         """Output times [s]."""

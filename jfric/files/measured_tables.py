@@ -1,4 +1,4 @@
-"""Tables ``[data]`` and ``[controller]``: the map from columns of measured files to a system."""
+"""The table ``[data]``: the map from columns of measured files to a system."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from typing import Any
 from jfric.errors import nearest
 from jfric.files.codec import Key, Place
 from jfric.files.config import Column, Measured
-from jfric.files.field_codecs import Fields
-from jfric.files.scalar_codecs import NUMBER, Choice, Text, Whole
+from jfric.files.scalar_codecs import NUMBER, Choice, Text
 from jfric.files.system_tables import TIME_UNIT
 from jfric.files.table_codecs import Either, Names, Record
-from jfric.numerics.limits import SAMPLES
-from jfric.system.controller import Controller
 from jfric.system.expression import Expression
 from jfric.system.naming import find_function, path_dimension
 from jfric.system.problem import Problem
@@ -48,26 +45,6 @@ DATA = Record(
             Choice("refuse", "hold"), "what happens to missing samples of inputs", "refuse"
         ),
     },
-)
-CONTROLLER = Fields(
-    Controller,
-    "ControllerTable",
-    "A sampled PID law with saturation, and a drive with a delay and a filter.",
-    {
-        "reads": "the degree of freedom that is measured",
-        "drives": "path of the load that it sets",
-        "kp": "proportional gain",
-        "ki": "integral gain, per second",
-        "kd": "derivative gain, times seconds",
-        "limit": "largest output",
-        "gain": "force of one unit of output",
-        "delay": "delay [samples]",
-        "on": "what the derivative is taken of",
-        "mean": "samples over which the derivative is averaged",
-        "lag": "time constant of the filter of the drive",
-    },
-    without=("longest",),
-    codecs={"mean": Whole(at_least=1, at_most=SAMPLES)},
 )
 
 
@@ -106,27 +83,6 @@ def measured(raw: dict[str, Any], problem: Problem) -> Measured:
     )
 
 
-def controller(raw: dict[str, Any], problem: Problem) -> Controller:
-    """The table ``[controller]``; its numbers may use shared parameters."""
-    place = Place("controller")
-    values: dict[str, Any] = {
-        name: _plain(raw[name], place.key(name, key.about), problem)
-        if key.codec is NUMBER
-        else key.codec.read(raw[name], place)
-        for name, key in CONTROLLER.table.items()
-        if name in raw
-    }
-    values["drives"] = find_function(problem, values["drives"]) or values["drives"]
-    delay = float(values.get("delay", 0.0))
-    if not 0.0 <= delay <= SAMPLES:
-        raise place.key("delay").error(f"found {delay:g}, must lie between 0 and {SAMPLES} samples")
-    if not values.get("lag", 0.0) >= 0.0:
-        raise place.key("lag").error(f"found {values['lag']:g} s, must not be negative")
-    if not values.get("limit", math.inf) > 0.0:
-        raise place.key("limit").error(f"found {values['limit']:g}, must be positive")
-    return Controller(**values, longest=max(3, int(delay) + 1))
-
-
 def _column(raw: Any, place: Place, measures: Dimension | None, problem: Problem) -> Column:
     if isinstance(raw, str):
         return Column(raw, measures=measures)
@@ -153,7 +109,7 @@ def _plain(raw: Any, place: Place, problem: Problem) -> float:
         except KeyError as error:
             name = str(error.args[0])
             raise place.error(f"no parameter {name!r}{nearest(name, problem.parameters)}") from None
-    if not math.isfinite(found) and place.where != "controller.limit":
+    if not math.isfinite(found):
         raise place.error(f"found {found}, must be finite")
     return found
 

@@ -15,9 +15,9 @@ from jfric.errors import ProblemError
 from jfric.files import system_tables
 from jfric.files.checks import checks
 from jfric.files.codec import Place
-from jfric.files.config import Config, require_open_loop
+from jfric.files.config import Config
 from jfric.files.fit_table import fit_settings
-from jfric.files.measured_tables import controller, measured
+from jfric.files.measured_tables import measured
 from jfric.files.periodic_table import RESPONSE, periodic
 from jfric.files.reading import ReadError, read_text
 from jfric.files.schema import shape_error
@@ -34,8 +34,7 @@ def load(path: str | os.PathLike[str]) -> Problem:
     """The problem that the TOML file ``path`` describes.
 
     Quantities may carry units (``"5 kN/m"``); bare numbers are SI. Raises
-    :class:`jfric.ProblemError` with one sentence that names the file and the field; also for a file
-    with a table ``[controller]``, whose loop a problem does not hold. The text of
+    :class:`jfric.ProblemError` with one sentence that names the file and the field. The text of
     :func:`jfric.to_toml` gives the same problem::
 
         >>> import pathlib, tempfile
@@ -44,9 +43,7 @@ def load(path: str | os.PathLike[str]) -> Problem:
         >>> jfric.load(path).dofs
         {'u': 'translation'}
     """
-    config = load_config(path)
-    require_open_loop(config)
-    return config.problem
+    return load_config(path).problem
 
 
 def load_config(path: str | os.PathLike[str]) -> Config:
@@ -95,7 +92,6 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
         path=os.fspath(path),
         data=read("data", measured, None),
         fit=read("fit", fit_settings, {}),
-        controller=read("controller", controller, None),
     )
 
 

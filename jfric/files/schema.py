@@ -12,7 +12,7 @@ from jfric.errors import ProblemError
 from jfric.files.checks import CHECKS
 from jfric.files.codec import Key, Place, did_you_mean
 from jfric.files.fit_table import FIT
-from jfric.files.measured_tables import CONTROLLER, DATA
+from jfric.files.measured_tables import DATA
 from jfric.files.periodic_table import PERIODIC, RESPONSE
 from jfric.files.scalar_codecs import Text
 from jfric.files.solver_table import SOLVER
@@ -51,7 +51,6 @@ def file_codec() -> File:
             RESPONSE, "what `jfric response` and checks of frequency responses look for"
         ),
         "data": Key(DATA, "which columns of measured files hold what"),
-        "controller": Key(CONTROLLER, "a sampled controller that drives a load"),
         "fit": Key(FIT, "what `jfric fit` and `jfric compare` are free to change"),
         "check": Key(CHECKS, "numbers that a correct solution has, for `jfric verify`"),
     }

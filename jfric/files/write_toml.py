@@ -12,7 +12,7 @@ from jfric.files.codec import Place, System
 from jfric.files.config import Config
 from jfric.files.element_codec import element_codec, is_python_only
 from jfric.files.fit_table import FIT
-from jfric.files.measured_tables import CONTROLLER, DATA
+from jfric.files.measured_tables import DATA
 from jfric.files.scalar_codecs import NUMBER
 from jfric.system.body import COORDINATES, Body, coordinates, dofs_of
 from jfric.system.dimensions import START
@@ -115,9 +115,9 @@ def _settings(config: Config) -> dict[str, Any]:
     if config.fit:
         found["fit"] = FIT.write(config.fit["table"], Place("fit"))
     if config.controller is not None:
-        values = CONTROLLER.write(config.controller, Place("controller"))
-        unless = {name: field.default for name, field in CONTROLLER.fields.items()}
-        found["controller"] = {k: x for k, x in values.items() if x != unless[k]}
+        found["controller"] = _element(
+            "controller", "controller", config.controller, config.problem
+        )
     return {k: x for k, x in found.items() if x}
 
 

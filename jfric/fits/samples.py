@@ -19,6 +19,7 @@ from jfric.numerics.polynomials import horner, horner_with_slope
 from jfric.results.signals import Signal
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver
+from jfric.solvers.control_loops import driven
 from jfric.solvers.records import empty_records
 from jfric.system.problem import Problem
 from jfric.system.start import started
@@ -48,7 +49,7 @@ def sample_signals(
 ) -> tuple[Float[Array, "m k"], Int[Array, ""]]:
     """Values of ``signals`` at the times ``ts``, which do not decrease, and the status of the
     trajectory; NaN at times that the trajectory does not reach."""
-    problem = started(problem)
+    problem = driven(started(problem))
     prepared = solver.prepare(problem)
     mechanics = prepared.mechanics
     dtype = mechanics.K.dtype
@@ -56,7 +57,7 @@ def sample_signals(
     state = solver.begin(problem, prepared, target)
     force, none = jnp.zeros((mechanics.n,), dtype), jnp.zeros((0,), dtype)
     records = empty_records(mechanics)
-    one_pass = solver.one_pass(problem, prepared, state, none, target, force)
+    one_pass = solver.next_pass(problem, prepared, state, none, target, force)
     columns = _columns(signals, mechanics.n)
     # A last sample that rounding put behind the end belongs to the end.
     slack = 4 * jnp.finfo(dtype).eps * jnp.abs(target)

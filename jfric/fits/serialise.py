@@ -78,7 +78,7 @@ def from_json(text: str) -> dict[str, Any]:
     try:
         table = json.loads(text)
         found, options = table["result"], dict(table["options"])
-        config = loads(table["problem"])
+        config = loads(table["problem"]).opened()
         experiments = tuple(Experiment(**e) for e in map(_read_experiment, table["experiments"]))
         free = {path: read_free(item) for path, item in table["free"].items()}
     except (json.JSONDecodeError, KeyError, TypeError) as error:

@@ -21,13 +21,16 @@ from jfric.numerics.tracing import collecting_later
 from jfric.results.dense import Dense, coefficients, dense_from_outputs, empty_dense, store
 from jfric.results.solution import Solution
 from jfric.results.status import Flag, Status
+from jfric.solvers.control_loops import driven, pieces, sampled, samples_of, start_loops
 from jfric.solvers.given_forces import status_of_numbers
 from jfric.solvers.records import Records, empty_records, slots_per_pass, solution_of
 from jfric.solvers.states import AbstractState, MotionState, StepInfo
 from jfric.system.assembly import assemble
+from jfric.system.control import controllers, require_periods
 from jfric.system.event import event_labels
 from jfric.system.features import CONSTANT, require_features
 from jfric.system.function_checks import refuse_jumping_bases
+from jfric.system.held import hold
 from jfric.system.inertia import require_inertia
 from jfric.system.mechanics import Mechanics
 from jfric.system.model import build
@@ -105,6 +108,7 @@ class AbstractSolver(eqx.Module):
         require_inertia(problem)
         refuse_jumping_bases(problem, f"the solver {self.label}")
         require_features(problem, f"the solver {self.label}", self.takes)
+        require_periods(problem)
         require_adjoint(self.adjoint)
 
     def require_duration(self, duration: float) -> None:
@@ -162,6 +166,8 @@ class AbstractSolver(eqx.Module):
             q = state.q
         else:
             state = self.restart(prepared, start)
+        if controllers(problem) and getattr(state, "loops", None) is None:
+            state = dataclasses.replace(state, loops=start_loops(problem, state))
         wrong = status_of_numbers(problem, prepared.mechanics, state.t, until, q)
         status = jnp.where(_is_ok(state), wrong, state.status)
         return eqx.tree_at(lambda s: s.status, state, status)
@@ -170,6 +176,29 @@ class AbstractSolver(eqx.Module):
     def one_pass(self, problem: Problem, prepared: Any, state: Any, ts, until, force) -> OnePass:
         """One pass of a run from ``state`` up to ``until`` [s], with outputs at ``ts`` (m,) [s],
         under an extra constant ``force`` (n,) [N, N m]."""
+
+    def next_pass(self, problem: Problem, prepared: Any, state: Any, ts, until, force) -> OnePass:
+        """One pass as by :meth:`one_pass`, with the controllers of the problem: it begins with the
+        samples that are due, and ends before the next one."""
+        if getattr(state, "loops", None) is None:
+            return self.one_pass(problem, prepared, state, ts, until, force)
+
+        def call(s, records, on):
+            s = sampled(problem, s)
+            moving = dataclasses.replace(s, loops=None)
+            now, system = hold((problem, prepared), pieces(s.loops))
+            system = self.at_changes(system, jnp.stack([s.loops.last, s.loops.next]))
+            reach = jnp.minimum(until, s.loops.next)
+            one = self.one_pass(now, system, moving, ts, reach, force)
+            new, records, piece = one.call(moving, records, on)
+            return dataclasses.replace(new, loops=s.loops), records, piece
+
+        return OnePass(call)
+
+    def at_changes(self, prepared: Any, times: Float[Array, " k"]) -> Any:
+        """``prepared`` for a pass at whose ends, ``times`` [s], functions of time may jump."""
+        del times
+        return prepared
 
     def slots(self, count: int) -> int:
         """Outputs of ``count`` that one pass may write."""
@@ -195,11 +224,12 @@ class AbstractSolver(eqx.Module):
         self, problem: Problem, prepared: Any, state: Any, records: Records, ts, until, force
     ) -> tuple[Any, Records]:
         """Run passes to ``until`` [s]; returns the state there and the filled buffers."""
-        one = self.one_pass(problem, prepared, state, ts, until, force)
-        first = state.steps
+        one = self.next_pass(problem, prepared, state, ts, until, force)
+        first = state.steps - samples_of(state)
 
         def active(s):
-            within = s.steps - first < self.max_steps
+            # Passes that end at a sample do not count.
+            within = s.steps - samples_of(s) - first < self.max_steps
             return _is_ok(s) & self.unfinished(prepared, s, until) & within
 
         def body(s, r: Records, on, *common):
@@ -257,7 +287,7 @@ class AbstractSolver(eqx.Module):
         """State at the problem's start time."""
         problem = build(problem)
         self.require(problem)
-        problem = started(problem)
+        problem = driven(started(problem))
         return self.begin(problem, self.prepare(problem), problem.time.end)
 
     def step(self, problem: Problem, state: Any, *, until=None, force=None) -> tuple[Any, StepInfo]:
@@ -266,19 +296,19 @@ class AbstractSolver(eqx.Module):
         ``until`` [s]: time that the pass does not go beyond (default: the problem's end). ``force``
         (n,) [N, N m]: an additional generalised force, constant over the pass; for control loops.
         """
-        problem = started(problem)
+        problem = driven(started(problem))
         prepared = self.prepare(problem)
         until, force = _limits(prepared, until, force)
         ts = jnp.zeros((0,), state.t.dtype)
         on = _is_ok(state) & self.unfinished(prepared, state, until)
-        one = self.one_pass(problem, prepared, state, ts, until, force)
+        one = self.next_pass(problem, prepared, state, ts, until, force)
         new, _, _ = one.call(state, empty_records(prepared.mechanics), on)
         new = keep(on, new, state)
         return new, StepInfo(new.t - state.t, new.t > state.t, new.steps, new.event_count)
 
     def advance(self, problem: Problem, state: Any, until, *, force=None) -> Any:
         """Run passes up to the time ``until`` [s] under a constant extra ``force`` (n,)."""
-        problem = started(problem)
+        problem = driven(started(problem))
         prepared = self.prepare(problem)
         until, force = _limits(prepared, until, force)
         ts = jnp.zeros((0,), state.t.dtype)
@@ -290,7 +320,7 @@ class AbstractSolver(eqx.Module):
 
         ``dense``: number of pieces of dense output to reserve space for; none if zero.
         """
-        problem = started(problem)
+        problem = driven(started(problem))
         prepared = self.prepare(problem, end)
         until, force = _limits(prepared, end, None)
         state = self.begin(problem, prepared, until, start)
@@ -308,7 +338,7 @@ class AbstractSolver(eqx.Module):
         count = ts.shape[0]
         records = empty_records(mechanics, count, capacity, self.slots(count))
         if dense and self.has_polynomials:
-            one = self.one_pass(problem, prepared, state, ts, until, force)
+            one = self.next_pass(problem, prepared, state, ts, until, force)
             records = records._replace(dense=_room(one, mechanics, state, records, dense))
         state, records = self.run(problem, prepared, state, records, ts, until, force)
         status = self.outcome(prepared, state, until)

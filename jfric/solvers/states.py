@@ -1,7 +1,7 @@
 """States of solvers between steps, diagnostics of a step, and reactions at a state."""
 
 # No annotations as text here: equinox must see which of them are abstract.
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 from jaxtyping import Array, Bool, Float, Int
@@ -35,6 +35,8 @@ class MotionState(AbstractState):
     flags: Int[Array, ""]
     steps: Int[Array, ""]
     event_count: Int[Array, ""]
+    #: State of the controllers, see :mod:`jfric.solvers.control_loops`.
+    loops: Any = None
 
 
 class StepInfo(NamedTuple):

@@ -14,6 +14,7 @@ from jfric.results.observables import AtTimes, During
 from jfric.results.reductions import Reductions
 from jfric.results.status import Flag, Status
 from jfric.solvers.base import AbstractSolver, one_sided
+from jfric.solvers.control_loops import driven
 from jfric.solvers.records import empty_records
 from jfric.system.problem import Problem
 from jfric.system.start import started
@@ -43,7 +44,7 @@ def run_with_pieces(
 ) -> Observed:
     """Observables of one trajectory up to ``end`` [s] (by default the problem's), after at most
     ``budget`` passes (an array; by default the solver's), with a solver that has polynomials."""
-    problem = started(problem)
+    problem = driven(started(problem))
     prepared = solver.prepare(problem, end)
     mechanics = prepared.mechanics
     target = jnp.asarray(prepared.end if end is None else end, mechanics.K.dtype)
@@ -52,7 +53,7 @@ def run_with_pieces(
     budget = jnp.asarray(solver.max_steps if budget is None else budget, jnp.int32)
     force, none = jnp.zeros((mechanics.n,), dtype), jnp.zeros((0,), dtype)
     records = empty_records(mechanics)
-    one = solver.one_pass(problem, prepared, state, none, target, force)
+    one = solver.next_pass(problem, prepared, state, none, target, force)
     reductions = Reductions(observables)
     seen = reductions.start(problem, mechanics, dtype)
     sided = (AtTimes, During)

@@ -1,16 +1,105 @@
-"""A digital controller: it reads a position at each sample and sets a force until the next."""
+"""Digital controllers: each reads signals at its samples, and sets functions of time until the
+next."""
 
-from __future__ import annotations
-
-from typing import Literal, NamedTuple
+# No annotations as text here: equinox must see which of them are abstract.
+import abc
+import math
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from jfric.system.fields import Scalar, holds, scalar, written
+from jfric.numerics.limits import SAMPLES
+from jfric.system.fields import Scalar, holds, optional, scalar, written
+from jfric.system.functions import AbstractFunction, as_function
+from jfric.system.units import UnitError
 
 On = Literal["measurement", "error"]
+
+
+class Reading(NamedTuple):
+    """What a controller knows at a sample: time [s], length of a sample [s], the references and
+    their first two rates (k,), and the signals that it reads (m,)."""
+
+    t: Float[Array, ""]
+    dt: Float[Array, ""]
+    r: Float[Array, " k"]
+    rate: Float[Array, " k"]
+    rate2: Float[Array, " k"]
+    y: Float[Array, " m"]
+
+
+class AbstractController(eqx.Module):
+    """A sampled controller as a part of a system: between samples its outputs are constant.
+
+    Samples are at ``start + phase + k period`` [s], exactly: no step goes beyond one. A subclass
+    has the fields below, and defines :meth:`begin` and :meth:`command`. ``reads``: positions
+    (``"x"``), velocities (``"v.x"``) and states (``"z.NAME"``), one name or several; readings are
+    rounded to multiples of ``resolution``. ``drives``: paths of functions of time that it sets
+    (``"load.motor.F"``), also the reference of another controller
+    (``"controller.inner.reference"``): of samples at the same time the outer comes first. An output
+    acts ``delay`` samples and ``dead_time`` [s] after its sample; it is zero before the first.
+    Example: see :class:`jfric.elements.StepController`.
+    """
+
+    reads: eqx.AbstractVar[Any]
+    drives: eqx.AbstractVar[Any]
+    period: eqx.AbstractVar[Any]
+    phase: eqx.AbstractVar[Any]
+    resolution: eqx.AbstractVar[Any]
+    delay: eqx.AbstractVar[Any]
+    dead_time: eqx.AbstractVar[Any]
+    #: Most samples that pass between a sample and the beginning of its effect.
+    longest: eqx.AbstractVar[int]
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Names of the signals that it reads."""
+        return _names(self.reads)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Paths of the functions of time that it sets."""
+        return _names(self.drives)
+
+    @property
+    def references(self) -> tuple[AbstractFunction, ...]:
+        """Functions of time that it follows."""
+        return ()
+
+    @abc.abstractmethod
+    def begin(self, reading: Reading, v: Float[Array, " m"]) -> Any:
+        """Memory before the first sample; ``v``: rates of the signals there."""
+
+    @abc.abstractmethod
+    def command(self, memory: Any, reading: Reading) -> tuple[Float[Array, " d"], Any]:
+        """Outputs, in the order of ``drives``, and the new memory."""
+
+
+def _names(value) -> Any:
+    """Names as a tuple, from one or several."""
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _numbers(values) -> Any:
+    return {name: scalar(x) for name, x in values.items()}
+
+
+def _functions(values) -> Any:
+    return tuple(as_function(x) for x in values)
+
+
+def _known(value) -> float:
+    """A number that is known, else 0."""
+    if value is None or isinstance(value, Tracer):
+        return 0.0
+    try:
+        return float(value)
+    except (TypeError, ValueError, UnitError):
+        return 0.0
 
 
 class Memory(NamedTuple):
@@ -19,27 +108,54 @@ class Memory(NamedTuple):
     y: Float[Array, " mean"]
     e: Float[Array, " mean"]
     integral: Float[Array, ""]
+    #: Filtered rate of the derivative action.
+    rate: Float[Array, ""]
     output: Float[Array, " longest"]
     #: Present value of the output after delay and filter of the drive.
     drive: Float[Array, ""]
 
 
-class Controller(eqx.Module):
-    """Sampled PID law with saturation, and a drive with a delay and a filter::
+class Controller(AbstractController):
+    """Sampled PID law with saturation and feed-forward, and a drive with a delay and a filter::
 
         e[k] = r[k] - y[k]
-        u[k] = clip(kp e[k] + ki dt sum e + kd D[k], -limit, limit)
+        u[k] = kp e[k] + ki dt sum e + kd D[k] + kv r' + ka r'' + kc sign r'
+        u[k] clipped to +-limit, and to u[k-1] +- slew dt
         lag dw/dt + w = u[k - delay]           until the next sample
-        force = gain (mean of w over the sample)
+        force = gain w
 
     ``kp`` [V/m], ``ki`` [V/(m s)], ``kd`` [V s/m] and ``limit`` [V] where ``u`` is a voltage;
     ``gain``: force of one unit of ``u`` [N/V or N m/V]. ``D``: backward difference of the mean over
-    ``mean`` samples, of ``-y`` (``on="measurement"``) or of ``e`` (``on="error"``). The integral
-    is constant in saturation. ``delay`` counts samples; between whole numbers two neighbouring
-    outputs share the sample. ``lag`` [s]: time constant of the drive, zero for none. As with a
-    fraction of a sample, the impulse of every sample is kept, and the motion differs from that
-    under the true force in second order of the sample's length. ``reads``: the degree of freedom;
-    ``drives``: path of the load that it sets. A reference beyond the limit::
+    ``mean`` samples, of ``-y`` (``on="measurement"``) or of ``e`` (``on="error"``), smoothed with
+    the time constant ``tau`` [s]. The integral is constant in saturation. ``kv``, ``ka``:
+    feed-forward of the velocity and acceleration of the reference, ``kc``: of dry friction.
+    ``slew``: largest change of ``u`` per second. ``delay`` counts samples. ``lag`` [s]: time
+    constant of the drive. ``reads``: the signal, a degree of freedom or a velocity ``"v.x"``;
+    ``drives``: path of the load that it sets; ``reference``: a function of time.
+
+    With a ``period`` [s] it is an element of a problem, see :class:`AbstractController`. Without
+    one it belongs to a fit, where the samples of the record are those of the controller; there
+    neighbouring outputs share a sample between whole delays, and ``lag`` acts by the mean over the
+    sample: the impulse of every sample is kept. In a problem, delays are exact and ``lag`` is not
+    allowed. A position loop that turns a wheel to 0.5 rad::
+
+        >>> wheel = jfric.Problem(
+        ...     {"x": "rotation"},
+        ...     {
+        ...         "mass": jfric.Mass("x", 0.05),
+        ...         "friction": jfric.Friction("x", limit=0.1),
+        ...         "load": {"motor": jfric.Load("x", 0.0)},
+        ...         "controller": jfric.Controller(
+        ...             "x", "load.motor", kp=5.0, kd=0.5, period=1e-3, reference=0.5
+        ...         ),
+        ...     },
+        ...     time=3.0,
+        ... )
+        >>> final = jfric.simulate(wheel).check().final
+        >>> bool(abs(final.q[0] - 0.5) <= 0.1 / 5.0), float(final.v[0])
+        (True, 0.0)
+
+    In a loop of one's own, a reference beyond the limit::
 
         >>> controller = jfric.Controller(reads="x", drives="load.motor.F", kp=100.0, limit=10.0)
         >>> rest = controller.start(0.0, jnp.array(0.0), 0.0, dt=1e-3)
@@ -52,51 +168,167 @@ class Controller(eqx.Module):
     kp: Scalar = eqx.field(converter=scalar)
     ki: Scalar = eqx.field(converter=scalar, default=0.0)
     kd: Scalar = eqx.field(converter=scalar, default=0.0)
-    limit: Scalar = eqx.field(converter=scalar, default=jnp.inf)
+    limit: Scalar = eqx.field(default=None, **holds(above=0.0, converter=optional))
     gain: Scalar = eqx.field(converter=scalar, default=1.0)
-    delay: Scalar = eqx.field(converter=scalar, default=0.0)
+    delay: Scalar = eqx.field(default=0.0, **holds("pure number", at_least=0.0, at_most=SAMPLES))
     on: On = eqx.field(static=True, default="measurement")
-    mean: int = eqx.field(static=True, default=1)
+    mean: int = eqx.field(default=1, **written("count"))
+    lag: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
+    reference: AbstractFunction = eqx.field(default=0.0, **holds(converter=as_function))
+    period: Scalar = eqx.field(default=None, **holds("time", above=0.0, converter=optional))
+    phase: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
+    resolution: Scalar = eqx.field(default=None, **holds(above=0.0, converter=optional))
+    slew: Scalar = eqx.field(default=None, **holds(above=0.0, converter=optional))
+    tau: Scalar = eqx.field(default=None, **holds("time", at_least=0.0, converter=optional))
+    kv: Scalar = eqx.field(default=None, **holds(converter=optional))
+    ka: Scalar = eqx.field(default=None, **holds(converter=optional))
+    kc: Scalar = eqx.field(default=None, **holds(converter=optional))
+    dead_time: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
     #: Longest delay that can be asked for [samples].
-    longest: int = eqx.field(static=True, default=3)
-    lag: Scalar = eqx.field(default=0.0, **holds("time"))
+    longest: int = eqx.field(default=0, **written("count"))
+
+    def __post_init__(self) -> None:
+        if not self.longest:
+            self.longest = longest_of(self.delay, self.dead_time, self.period)
+
+    @property
+    def references(self) -> tuple[AbstractFunction, ...]:
+        """The reference."""
+        return (self.reference,)
+
+    def begin(self, reading: Reading, v: Float[Array, " m"]) -> Memory:
+        """Memory of a controller that has watched a motion at constant velocity."""
+        return self._watched(reading.r[0], reading.y[0], v[0], reading.dt)
+
+    def command(self, memory: Memory, reading: Reading) -> tuple[Float[Array, " d"], Memory]:
+        """The force that the law sets, before its delay, and the new memory."""
+        rates = reading.rate[0], reading.rate2[0]
+        u, new = self._sampled(memory, reading.r[0], rates, reading.y[0], reading.dt)
+        return (self.gain * u)[None], new
 
     def start(self, r, q, v, dt) -> Memory:
         """Memory of a controller that has watched a motion at constant velocity ``v``."""
-        back = jnp.arange(1, self.mean + 1)
-        y = q - back * dt * v
-        none = jnp.zeros_like(q)
-        memory = Memory(y, r - y, none, jnp.zeros((self.longest + 1,), q.dtype), none)
-        u, _ = self._output(memory, r, q, dt)
+        memory = self._watched(r, q, v, dt)
+        u, *_ = self._output(memory, r, (0.0, 0.0), q, dt)
         u = jnp.asarray(u, q.dtype)
         return memory._replace(output=jnp.full((self.longest + 1,), u), drive=u)
 
     def step(self, memory: Memory, r, y, dt):
         """Force until the next sample, and the memory, for reference ``r`` and reading ``y``."""
-        u, integral = self._output(memory, r, y, dt)
-        output = jnp.concatenate([u[None], memory.output[:-1]])
+        rate = (r - (memory.e[0] + memory.y[0])) / dt
+        _, new = self._sampled(memory, r, (rate, 0.0), y, dt)
         share = jnp.maximum(0.0, 1.0 - jnp.abs(self.delay - jnp.arange(self.longest + 1)))
-        late = jnp.sum(share * output)
+        late = jnp.sum(share * new.output)
         mean, drive = filtered_step(memory.drive, late, self.lag, dt)
-        new = Memory(
-            jnp.concatenate([y[None], memory.y[:-1]]),
-            jnp.concatenate([(r - y)[None], memory.e[:-1]]),
-            integral,
-            output,
-            drive,
-        )
-        return self.gain * mean, new
+        return self.gain * mean, new._replace(drive=drive)
 
-    def _output(self, memory: Memory, r, y, dt):
+    def _watched(self, r, q, v, dt) -> Memory:
+        back = jnp.arange(1, self.mean + 1)
+        y = q - back * dt * v
+        none = jnp.zeros_like(q)
+        output = jnp.zeros((self.longest + 1,), q.dtype)
+        return Memory(y, r - y, none, none, output, none)
+
+    def _sampled(self, memory: Memory, r, rates, y, dt) -> tuple[Any, Memory]:
+        """The output at a sample, and the memory after it; the state of the drive is left."""
+        u, integral, rate = self._output(memory, r, rates, y, dt)
+        new = memory._replace(
+            y=jnp.concatenate([y[None], memory.y[:-1]]),
+            e=jnp.concatenate([(r - y)[None], memory.e[:-1]]),
+            integral=integral,
+            rate=rate,
+            output=jnp.concatenate([u[None], memory.output[:-1]]),
+        )
+        return u, new
+
+    def _output(self, memory: Memory, r, rates, y, dt):
         e = r - y
         # Means over m samples differ by the newest minus the one that has left, over m.
         rate = (memory.y[-1] - y if self.on == "measurement" else e - memory.e[-1]) / (
             self.mean * dt
         )
+        if self.tau is not None:
+            rate = memory.rate + (rate - memory.rate) * dt / (self.tau + dt)
         integral = memory.integral + dt * e
-        wanted = self.kp * e + self.ki * integral + self.kd * rate
-        u = jnp.clip(wanted, -self.limit, self.limit)
-        return u, jnp.where(jnp.abs(wanted) > self.limit, memory.integral, integral)
+        u = wanted = self.kp * e + self.ki * integral + self.kd * rate
+        for factor, what in ((self.kv, rates[0]), (self.ka, rates[1])):
+            wanted = u = u if factor is None else u + factor * what
+        if self.kc is not None:
+            wanted = u = u + self.kc * jnp.sign(rates[0])
+        if self.limit is not None:
+            u = jnp.clip(u, -self.limit, self.limit)
+        if self.slew is not None:
+            u = jnp.clip(u, memory.output[0] - self.slew * dt, memory.output[0] + self.slew * dt)
+        return u, jnp.where(u == wanted, integral, memory.integral), rate
+
+
+class StepController(AbstractController):
+    """A sampled controller by a function of one's own.
+
+    ``step``: a JAX function ``(memory, reading, gains)`` that returns the outputs, in the order of
+    ``drives``, and the new memory; ``reading`` is a :class:`Reading`. ``memory``: before the first
+    sample, an array or a tree of them; ``gains``: numbers by name, which sweeps and fits find as
+    ``step_controller.NAME``; ``follows``: functions of time as references. Other fields: see
+    :class:`AbstractController`. A load that pushes until it has seen the body move::
+
+        >>> def push(memory, reading, gains):
+        ...     seen = jnp.where(reading.y[1] > 0.0, 1.0, memory)
+        ...     return jnp.where(seen > 0.0, 0.0, gains["rise"] * reading.t), seen
+        >>> pushed = jfric.Problem(
+        ...     "x",
+        ...     {
+        ...         "mass": jfric.Mass("x", 1.0),
+        ...         "friction": jfric.Friction("x", limit=2.0),
+        ...         "load": {"push": jfric.Load("x", 0.0)},
+        ...         "step_controller": jfric.elements.StepController(
+        ...             push, ("x", "v.x"), "load.push", 0.1, jnp.zeros(()), {"rise": 1.0}
+        ...         ),
+        ...     },
+        ...     time=4.0,
+        ... )
+        >>> float(jfric.simulate(pushed).check().final.v[0])
+        0.0
+    """
+
+    step: Callable = eqx.field(**written("formula"))
+    reads: Any = eqx.field(**written("name"))
+    drives: Any = eqx.field(**written("name"))
+    period: Scalar = eqx.field(**holds("time", above=0.0))
+    memory: Any = None
+    gains: dict[str, Scalar] = eqx.field(default_factory=dict, converter=_numbers)
+    follows: tuple[AbstractFunction, ...] = eqx.field(default=(), converter=_functions)
+    phase: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
+    resolution: Scalar = eqx.field(default=None, **holds(above=0.0, converter=optional))
+    delay: Scalar = eqx.field(default=0.0, **holds("pure number", at_least=0.0))
+    dead_time: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
+    longest: int = eqx.field(default=0, **written("count"))
+
+    def __post_init__(self) -> None:
+        self.reads, self.drives = _names(self.reads), _names(self.drives)
+        if not self.longest:
+            self.longest = longest_of(self.delay, self.dead_time, self.period)
+
+    @property
+    def references(self) -> tuple[AbstractFunction, ...]:
+        """The functions that it follows."""
+        return self.follows
+
+    def begin(self, reading: Reading, v: Float[Array, " m"]) -> Any:
+        """The memory before the first sample, as given."""
+        del reading, v
+        return self.memory
+
+    def command(self, memory: Any, reading: Reading) -> tuple[Float[Array, " d"], Any]:
+        """Outputs and new memory by the user's function."""
+        u, new = self.step(memory, reading, self.gains)
+        return jnp.atleast_1d(jnp.asarray(u)), new
+
+
+def longest_of(delay, dead_time, period) -> int:
+    """Samples that a delay lasts, rounded up; at least 3, so that a fit may vary it."""
+    sample = _known(period)
+    late = _known(delay) + (_known(dead_time) / sample if sample > 0.0 else 0.0)
+    return max(3, math.ceil(late) + 1)
 
 
 def filtered_step(w, u, lag, dt):

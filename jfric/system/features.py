@@ -8,6 +8,7 @@ from typing import NamedTuple
 from jfric.errors import ProblemError
 from jfric.system.assembly import displacement_functions, energies_of
 from jfric.system.bristle import BRISTLES
+from jfric.system.control import controllers
 from jfric.system.dependence import linear_displacement
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.event import event_labels
@@ -75,6 +76,7 @@ _SMOOTH = ("event-driven", "smoothed")
 FEATURES: dict[str, Feature] = {
     "reactions": Feature("another direction than that of sliding", _reactions, _SMOOTH),
     "events": Feature("an event of your own", event_labels, ("event-driven",)),
+    "controllers": Feature("a controller", lambda p: [*controllers(p)], ("event-driven",)),
     "carried": Feature(
         "a load that is not made of straight lines in time",
         lambda p: [f"{label}.load" for label in carried_loads(p)],
@@ -111,7 +113,15 @@ FEATURES: dict[str, Feature] = {
     ),
 }  # fmt: skip
 #: Features of systems with constant mass matrix and directions, without a memory.
-CONSTANT = FEATURES.keys() - {"planes", "sliders", "states", "joints", "velocities", "varying"}
+CONSTANT = FEATURES.keys() - {
+    "controllers",
+    "planes",
+    "sliders",
+    "states",
+    "joints",
+    "velocities",
+    "varying",
+}
 
 
 def taken_by(solver: str) -> frozenset[str]:

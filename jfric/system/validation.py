@@ -21,6 +21,8 @@ from jfric.system.body_checks import (
 from jfric.system.bounds import bounds_of
 from jfric.system.bristle import AbstractBristle
 from jfric.system.bristle_checks import require_bristle
+from jfric.system.control import require_controller, require_loops
+from jfric.system.controller import AbstractController
 from jfric.system.coupling_checks import require_coupling, require_springs_within_limits
 from jfric.system.curve_checks import require_curve, require_knots
 from jfric.system.description import AbstractProblem, element_label
@@ -92,6 +94,7 @@ def validate(problem: AbstractProblem) -> bool:
                 f"initial.{dof}: no degree of freedom {dof!r}{nearest(dof, problem.dofs)}; "
                 f"declared are {', '.join(problem.dofs)}"
             )
+    require_loops(problem)
     _expressions(problem)
     require_functions(problem)
     known = is_concrete(problem)
@@ -195,6 +198,8 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
                 f"{where}.reaction: cannot be combined with sliding, whose direction depends on "
                 "position"
             )
+    if isinstance(element, AbstractController):
+        require_controller(problem, where, element)
     if isinstance(element, JenkinsCoupling):
         require_coupling(problem, where, element)
     if isinstance(element, Contact) and element.point is not None:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
-from jfric.files.config import Check, Config, outside, require_open_loop, time_span
+from jfric.files.config import Check, Config, outside, time_span
 from jfric.files.read_toml import load_config
 from jfric.files.solver_choice import (
     SOLVERS,
@@ -248,7 +248,6 @@ def _jobs_in(
     config = load_config(path)
     if not config.checks:
         return [], "found no [[check]], nothing to verify"
-    require_open_loop(config)
     config = _with_options(config, options)
     jobs, checks = _parted(name, config, config.checks)
     if not checks:

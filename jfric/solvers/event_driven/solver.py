@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.by_batch import Sizes
@@ -36,6 +36,7 @@ from jfric.solvers.event_driven.state import State, initial_state, start_watchin
 from jfric.solvers.given_forces import ending_at, first_negative_force
 from jfric.solvers.states import AbstractState
 from jfric.system.assembly import assemble
+from jfric.system.control import controllers, require_periods
 from jfric.system.features import require_features, taken_by, varying_parts
 from jfric.system.function_checks import refuse_jumping_bases
 from jfric.system.inertia import require_inertia
@@ -120,6 +121,7 @@ class EventDriven(AbstractSolver):
         require_inertia(problem)
         refuse_jumping_bases(problem, "the solver event-driven")
         require_features(problem, "the solver event-driven", self.takes)
+        require_periods(problem)
         _require_constant_directions(problem)
         require_free_gaps(problem, "the solver event-driven")
         require_adjoint(self.adjoint)
@@ -179,6 +181,11 @@ class EventDriven(AbstractSolver):
         known = structural_constants(problem, prepared) if kernels or chosen.closed_form else None
         return OnePass(call, known, kernels, chosen.shared)
 
+    def at_changes(self, prepared: Prepared, times: Float[Array, " k"]) -> Prepared:
+        """``prepared`` with breakpoints of a pass at ``times`` [s]."""
+        breakpoints = jnp.concatenate([prepared.breakpoints, times])
+        return dataclasses.replace(prepared, breakpoints=breakpoints)
+
     def refined(self, problem: Problem) -> EventDriven | None:
         """Copy of this solver with a tolerance 100 times as small; None where the flow is exact."""
         if self.flow != "runge-kutta" and assemble(problem).has_linear_modes:
@@ -193,7 +200,7 @@ class EventDriven(AbstractSolver):
 
     def under_vmap(self, problem: Problem) -> tuple[EventDriven, Sizes] | None:
         """Lowered form and batch sizes for it, for small systems with ``kernel="auto"``."""
-        if self.kernel != "auto" or self.adjoint == "reverse":
+        if self.kernel != "auto" or self.adjoint == "reverse" or controllers(problem):
             return None
 
         def pays(prepared: Prepared) -> Sizes | None:

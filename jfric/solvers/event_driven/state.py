@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -136,6 +136,8 @@ class State(AbstractState):
     #: A small change of ``q`` and ``v`` that is carried along with implicit steps, see
     #: :mod:`jfric.solvers.event_driven.small_change`.
     change: Float[Array, " y"] | None = None
+    #: State of the controllers, see :mod:`jfric.solvers.control_loops`.
+    loops: Any = None
 
     @property
     def inner(self) -> Inner:

@@ -13,10 +13,10 @@ from jaxtyping import Array, Float, Int
 from jfric.results.status import Status
 from jfric.solvers.given_forces import first_negative_force, status_of_numbers
 from jfric.solvers.sampled.equations import Equations, require_one_degree
-from jfric.solvers.sampled.held import Held, hold, with_held
 from jfric.solvers.sampled.update import update
 from jfric.system.assembly import assemble
 from jfric.system.controller import Controller
+from jfric.system.held import Held, hold, with_held
 from jfric.system.problem import Problem
 
 

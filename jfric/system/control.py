@@ -1,0 +1,170 @@
+"""Controllers of a problem: which functions of time they set, in which order they act, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+import equinox as eqx
+import numpy as np
+from jax.core import Tracer
+
+from jfric.errors import ProblemError, nearest
+from jfric.system.controller import AbstractController, Controller
+from jfric.system.description import AbstractProblem, element_label
+from jfric.system.functions import AbstractFunction, Constant
+from jfric.system.held import Held
+from jfric.system.naming import find_function, function_paths
+
+P = TypeVar("P", bound=AbstractProblem)
+
+
+def controllers(problem: AbstractProblem) -> dict[str, AbstractController]:
+    """Controllers by label."""
+    return problem.labelled("controller", "step_controller")
+
+
+def target(problem: AbstractProblem, path: str) -> str | None:
+    """The full path of the function of time that ``path``, or the name of an element with one
+    function of time, stands for; None where there is none."""
+    found = find_function(problem, path)
+    if found is not None:
+        return found
+    own = {
+        find_function(problem, f"{path}.{place[2]}") for place in function_paths(problem).values()
+    }
+    own -= {None}
+    return own.pop() if len(own) == 1 else None
+
+
+def apart(problem: P) -> tuple[P, Controller | None]:
+    """A problem without controllers, and the only one that it has, with numbers and full paths.
+
+    Raises :class:`ProblemError` for several."""
+    if not controllers(problem):
+        return problem, None
+    label, *others = controllers(problem)
+    own = problem.resolved().section("controller").get(label.rpartition(".")[2])
+    if others or own is None:
+        raise ProblemError(
+            f"{others[0] if others else label}: found a controller that a fit cannot close; fits "
+            "take one element of the section controller"
+        )
+    opened = eqx.tree_at(
+        lambda p: p.elements,
+        problem,
+        {s: group for s, group in problem.elements.items() if s != "controller"},
+        is_leaf=lambda x: isinstance(x, dict),
+    )
+    drives = target(problem, own.drives) or own.drives
+    return opened, replace(own, drives=drives)
+
+
+def require_periods(problem: AbstractProblem) -> None:
+    """Raise :class:`ProblemError` for a controller without samples of its own."""
+    for label, controller in controllers(problem).items():
+        if controller.period is None:
+            raise ProblemError(
+                f"{label}.period: missing; give the time between two samples, such as '1 ms' (fits "
+                "take the samples of the record)"
+            )
+        lag = getattr(controller, "lag", 0.0)
+        if not isinstance(lag, Tracer) and np.any(np.asarray(lag) != 0.0):
+            raise ProblemError(
+                f"{label}.lag: found {float(lag):g} s, which only fits take; give the drive as a "
+                "motor with an inductance, or its delay as dead_time"
+            )
+
+
+def slots_of(problem: AbstractProblem) -> dict[str, tuple[str, str, str]]:
+    """Section, name and field of the functions of time that controllers set, by path as given."""
+    known = function_paths(problem)
+    found = {}
+    for controller in controllers(problem).values():
+        for path in controller.targets:
+            full = target(problem, path)
+            if full is not None:
+                found[path] = known[full]
+    return found
+
+
+def in_order(problem: AbstractProblem) -> dict[str, AbstractController]:
+    """Controllers by label, each after those that set its reference."""
+    left, found = dict(controllers(problem)), {}
+    sets = {
+        label: {element_label(*place[:2]) for place in _places(problem, x)}
+        for label, x in left.items()
+    }
+    while left:
+        free = [x for x in left if not any(x in sets[other] for other in left if other != x)]
+        # A circle of references has no order; it is refused where a problem is checked.
+        for label in free or [*left][:1]:
+            found[label] = left.pop(label)
+    return found
+
+
+def _places(problem: AbstractProblem, controller: AbstractController):
+    known = function_paths(problem)
+    full = [target(problem, path) for path in controller.targets]
+    return [known[path] for path in full if path is not None]
+
+
+def require_controller(
+    problem: AbstractProblem, where: str, controller: AbstractController
+) -> None:
+    """Raise :class:`ProblemError` for signals and targets that a problem does not have."""
+    signals = [
+        *problem.dofs,
+        *(f"v.{dof}" for dof in problem.dofs),
+        *problem.axes[len(problem.dofs) :],
+    ]
+    for name in controller.signals:
+        if name not in signals:
+            raise ProblemError(
+                f"{where}.reads: no signal {name!r}{nearest(name, signals)}; there are "
+                f"{', '.join(signals)}"
+            )
+    known = function_paths(problem)
+    allowed = [path for path in known if not path.endswith(".displacement")]
+    for path in controller.targets:
+        full = target(problem, path)
+        if full is None or full not in allowed:
+            raise ProblemError(
+                f"{where}.drives: no function of time {path!r}{nearest(path, allowed)} that a "
+                f"controller can set; there are {', '.join(allowed)}"
+            )
+        section, name, field = known[full]
+        given: AbstractFunction = getattr(problem.section(section)[name], field)
+        if not isinstance(given, Constant | Held):
+            raise ProblemError(
+                f"{where}.drives: found {path!r}, which is a {type(given).__name__}; a controller "
+                "sets all of it: give it the number 0, and add an element for the other part"
+            )
+
+
+def require_loops(problem: AbstractProblem) -> None:
+    """Raise :class:`ProblemError` for controllers that set the same function of time, or each
+    other's references in a circle."""
+    owners: dict[str, str] = {}
+    for label, controller in controllers(problem).items():
+        for path in controller.targets:
+            full = target(problem, path) or path
+            if full in owners:
+                raise ProblemError(
+                    f"{label}.drives: found {path!r}, which {owners[full]} sets as well; a "
+                    "function of time has one controller"
+                )
+            owners[full] = label
+    sets: Mapping[str, set[str]] = {
+        label: {element_label(*place[:2]) for place in _places(problem, x)}
+        for label, x in controllers(problem).items()
+    }
+    order = [*in_order(problem)]
+    for i, label in enumerate(order):
+        for other in order[i:]:
+            if label in sets[other]:
+                raise ProblemError(
+                    f"{label}.reference: is set by {other}, which follows {label} itself or comes "
+                    "later in a circle; controllers must form a chain"
+                )

@@ -1,0 +1,72 @@
+"""Controllers as elements: sampled loops against an exact reference, and what is refused."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from references.sampled_loops import pid_motion
+
+import jfric
+
+
+def servo(*, time=10.0, loop=None, **changes):
+    """D3: a wheel with dry friction in a PID loop that hunts."""
+    words = {"kp": 5.0, "ki": 20.0, "kd": 0.5, "period": 1e-3, "reference": 0.5} | changes
+    return jfric.Problem(
+        {"x": "rotation"},
+        {
+            "mass": jfric.Mass("x", 0.05),
+            "friction": jfric.Friction("x", jfric.StaticDynamic(0.6, 0.4), limit=1.0),
+            "load": {"motor": jfric.Load("x", 0.0)},
+            "controller": jfric.Controller("x", "load.motor", **words),
+        },
+        time=time,
+    )
+
+
+def test_hunting_agrees_with_an_exact_reference_at_every_sample():
+    """Ten seconds of hunting at 1 kHz, sample by sample, to rounding errors."""
+    solution = jfric.simulate(servo(), ts=jnp.arange(10_001) * 1e-3).check()
+    rows = np.array(
+        pid_motion(m=0.05, F_s=0.6, F_d=0.4, kp=5.0, ki=20.0, kd=0.5, T=1e-3, end=10.0,
+                   r=lambda t: 0.5)
+    )  # fmt: skip
+    assert np.abs(np.asarray(solution.q[:, 0]) - rows[:, 0]).max() < 1e-12
+    assert np.abs(np.asarray(solution.v[:, 0]) - rows[:, 1]).max() < 1e-10
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_loops_agree_with_an_exact_reference(seed):
+    """Random gains, periods, delays, limits and encoder steps of one mass with friction."""
+    draw = np.random.default_rng(2911801 + seed)
+    m, F_d = draw.uniform(0.02, 2.0), draw.uniform(0.05, 0.5)
+    F_s, T = F_d * draw.uniform(1.0, 1.6), draw.choice([1e-3, 2e-3, 5e-3])
+    bandwidth = draw.uniform(3.0, 0.1 / T)
+    kp, kd = m * bandwidth**2, 1.4 * m * bandwidth
+    ki = draw.choice([0.0, 1.0]) * kp * draw.uniform(0.2, 2.0)
+    delay = draw.choice([0.0, 1.0, 0.35, 1.6])
+    limit = draw.choice([np.inf, 2.5 * F_s])
+    step = draw.choice([0.0, 1e-3])
+    r, load, end = draw.uniform(-1.0, 1.0), draw.uniform(-0.5, 0.5) * F_d, 2.0
+    words = dict(kp=kp, ki=ki, kd=kd, delay=delay)
+    if np.isfinite(limit):
+        words["limit"] = limit
+    if step:
+        words["resolution"] = step
+    problem = jfric.Problem(
+        "x",
+        {
+            "mass": jfric.Mass("x", m),
+            "friction": jfric.Friction("x", jfric.StaticDynamic(F_s, F_d), limit=1.0),
+            "load": {"motor": jfric.Load("x", 0.0), "weight": jfric.Load("x", load)},
+            "controller": jfric.Controller("x", "load.motor", period=T, reference=r, **words),
+        },
+        time=end,
+    )
+    count = round(end / T)
+    solution = jfric.simulate(problem, ts=jnp.arange(count + 1) * T).check()
+    rows = np.array(
+        pid_motion(m=m, F_s=F_s, F_d=F_d, kp=kp, ki=ki, kd=kd, T=T, end=end, r=lambda t: r,
+                   delay=delay, limit=limit, step=step, load=load)
+    )  # fmt: skip
+    assert np.abs(np.asarray(solution.q[:, 0]) - rows[:, 0]).max() < 1e-9
