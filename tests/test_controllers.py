@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from references.sampled_loops import pid_motion
 
 import jfric
@@ -64,9 +66,52 @@ def test_random_loops_agree_with_an_exact_reference(seed):
         time=end,
     )
     count = round(end / T)
-    solution = jfric.simulate(problem, ts=jnp.arange(count + 1) * T).check()
+    solver = jfric.EventDriven(max_events=4096)
+    solution = jfric.simulate(problem, solver, ts=jnp.arange(count + 1) * T).check()
     rows = np.array(
         pid_motion(m=m, F_s=F_s, F_d=F_d, kp=kp, ki=ki, kd=kd, T=T, end=end, r=lambda t: r,
                    delay=delay, limit=limit, step=step, load=load)
     )  # fmt: skip
     assert np.abs(np.asarray(solution.q[:, 0]) - rows[:, 0]).max() < 1e-9
+
+
+def test_derivatives_by_gains_periods_and_delays_are_those_of_differences():
+    """Forward and reverse, through samples, stops and an output that acts between two samples."""
+    names = ("controller.kp", "controller.ki", "controller.period", "controller.delay",
+             "controller.reference", "friction.mu_d")  # fmt: skip
+    problem = servo(time=1.3, period=0.05, kp=2.0, ki=3.0, kd=0.1, delay=0.4)
+    start = jnp.array([float(jfric.get_parameter(problem, name)) for name in names])
+
+    def position(x):
+        changed = jfric.set_parameters(problem, dict(zip(names, x, strict=True)))
+        return jfric.simulate(changed).final.q[0]
+
+    found = jax.jacfwd(position)(start)
+    assert np.allclose(jax.grad(position)(start), found, rtol=1e-12)
+    h = 1e-6
+    for i in range(len(names)):
+        e = jnp.zeros(len(names)).at[i].set(h)
+        difference = (position(start + e) - position(start - e)) / (2 * h)
+        assert abs(difference - found[i]) < 1e-6 * (1 + abs(found[i])), names[i]
+
+
+def test_a_run_goes_on_where_another_ended_between_two_samples():
+    """Memory, outputs on their way and the time of the next sample are part of the state."""
+    problem = servo(time=1.0, delay=1.6)
+    whole = jfric.simulate(problem, end=1.0).final
+    half = jfric.simulate(problem, end=0.4321)
+    rest = jfric.simulate(problem, start=half.final, end=1.0).final
+    assert abs(whole.q[0] - rest.q[0]) < 1e-13
+    assert rest.loops.taken[0] == whole.loops.taken[0]
+
+
+def test_a_batch_of_loops_is_that_of_single_runs():
+    problem, kp = servo(time=2.0), jnp.linspace(2.0, 8.0, 5)
+
+    def final(kp):
+        return jfric.simulate(jfric.set_parameters(problem, {"controller.kp": kp})).final.q[0]
+
+    alone = jnp.stack([final(x) for x in kp])
+    assert np.abs(jax.vmap(final)(kp) - alone).max() < 1e-13
+    table = jfric.sweep(problem, {"controller.kp": kp}, "final.x")
+    assert np.abs(np.asarray(table["final.x"]) - np.asarray(alone)).max() < 1e-13

@@ -99,7 +99,9 @@ class AbstractSolver(eqx.Module):
     #: Whether it logs changes of mode; it then has the field ``max_events``.
     logs_events: ClassVar[bool] = False
     #: Features of problems that the solver takes, by their names in :mod:`jfric.system.features`.
-    takes: ClassVar[frozenset[str]] = frozenset(CONSTANT - {"events", "reactions"})
+    takes: ClassVar[frozenset[str]] = frozenset(
+        CONSTANT - {"events", "reactions"} | {"controllers"}
+    )
     #: One sentence on the error of its derivatives; empty if they are exact.
     remark: ClassVar[str] = ""
 
@@ -219,6 +221,39 @@ class AbstractSolver(eqx.Module):
         late = _is_ok(state) & self.unfinished(prepared, state, until)
         return jnp.where(late, int(Status.MAX_STEPS), state.status)
 
+    def run_to(
+        self, problem: Problem, prepared: Any, state: Any, records: Records, ts, until, force
+    ) -> tuple[Any, Records]:
+        """Run as by :meth:`run`, with the controllers of the problem also where a solver has a
+        method of its own."""
+        if getattr(state, "loops", None) is None or type(self).run is AbstractSolver.run:
+            return self.run(problem, prepared, state, records, ts, until, force)
+
+        def active(carry):
+            return _is_ok(carry[0]) & self.unfinished(prepared, carry[0], until)
+
+        def between(carry):
+            s, old = carry
+            s = sampled(problem, s)
+            now, system = hold((problem, prepared), pieces(s.loops))
+            reach = jnp.minimum(until, s.loops.next)
+            moving = dataclasses.replace(s, loops=None)
+            new, found = self.run(now, system, moving, old, ts, reach, force)
+            # Outputs of other samples are no part of this run.
+            first = (ts == s.t) & (s.t == state.t)
+            inside = (((ts > s.t) | first) & (ts <= new.t))[:, None]
+            rows = {
+                name: x.at[: len(ts)].set(
+                    jnp.where(inside, getattr(found, name)[: len(ts)], x[: len(ts)])
+                )
+                for name, x in old._asdict().items()
+                if name in ("output_values", "output_modes")
+            }
+            found = found._replace(**rows)
+            return dataclasses.replace(new, loops=s.loops), found
+
+        return jax.lax.while_loop(active, between, (state, records))
+
     @collecting_later()
     def run(
         self, problem: Problem, prepared: Any, state: Any, records: Records, ts, until, force
@@ -313,7 +348,7 @@ class AbstractSolver(eqx.Module):
         until, force = _limits(prepared, until, force)
         ts = jnp.zeros((0,), state.t.dtype)
         records = empty_records(prepared.mechanics)
-        return self.run(problem, prepared, state, records, ts, until, force)[0]
+        return self.run_to(problem, prepared, state, records, ts, until, force)[0]
 
     def solve(self, problem: Problem, ts, start: Any, end, *, dense: int = 0) -> Solution:
         """Simulate to the end; see :func:`jfric.simulate`.
@@ -340,7 +375,7 @@ class AbstractSolver(eqx.Module):
         if dense and self.has_polynomials:
             one = self.next_pass(problem, prepared, state, ts, until, force)
             records = records._replace(dense=_room(one, mechanics, state, records, dense))
-        state, records = self.run(problem, prepared, state, records, ts, until, force)
+        state, records = self.run_to(problem, prepared, state, records, ts, until, force)
         status = self.outcome(prepared, state, until)
         full = (status == int(Status.OK)) & (state.event_count > capacity) & (capacity > 0)
         status = jnp.where(full, int(Status.MAX_EVENTS), status)

@@ -76,7 +76,9 @@ _SMOOTH = ("event-driven", "smoothed")
 FEATURES: dict[str, Feature] = {
     "reactions": Feature("another direction than that of sliding", _reactions, _SMOOTH),
     "events": Feature("an event of your own", event_labels, ("event-driven",)),
-    "controllers": Feature("a controller", lambda p: [*controllers(p)], ("event-driven",)),
+    "controllers": Feature(
+        "a controller", lambda p: [*controllers(p)], ("event-driven", "moreau-jean", "smoothed")
+    ),
     "carried": Feature(
         "a load that is not made of straight lines in time",
         lambda p: [f"{label}.load" for label in carried_loads(p)],

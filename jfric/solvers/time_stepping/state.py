@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -40,6 +40,8 @@ class State(AbstractState):
     flags: Int[Array, ""]
     steps: Int[Array, ""]
     event_count: Int[Array, ""]
+    #: State of the controllers, see :mod:`jfric.solvers.control_loops`.
+    loops: Any = None
 
 
 class Motion(NamedTuple):
