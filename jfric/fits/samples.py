@@ -19,8 +19,8 @@ from jfric.numerics.polynomials import horner, horner_with_slope
 from jfric.results.signals import Signal
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver
-from jfric.solvers.control_loops import driven
 from jfric.solvers.records import empty_records
+from jfric.system.control import driven
 from jfric.system.problem import Problem
 from jfric.system.start import started
 

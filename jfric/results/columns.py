@@ -14,7 +14,9 @@ from jfric.numerics.compilation import brief_options
 from jfric.numerics.kept_programs import Kept
 from jfric.system.assembly import assemble
 from jfric.system.chosen_motion import chosen_motion, chosen_units
+from jfric.system.control import command_places, command_units, driven
 from jfric.system.forces import element_forces, force_keys, joint_reactions
+from jfric.system.held import Held, hold
 from jfric.system.joint_contacts import force_unit, normal_forces, unilateral_contacts
 from jfric.system.joint_equations import reaction_units
 from jfric.system.states import state_units
@@ -47,6 +49,9 @@ def columns(
     table |= _reactions(problem, solution, rows)
     states = np.asarray(solution.z)[rows]
     table |= {f"z.{name}": states[:, i] for i, name in enumerate(solution.states)}
+    if solution.command_names:
+        commands = np.asarray(solution.commands)[rows]
+        table |= {f"command.{x}": commands[:, i] for i, x in enumerate(solution.command_names)}
     mode = np.asarray(solution.mode)[rows]
     segment = np.asarray(solution.segment)[rows]
     for i, name in enumerate(contacts):
@@ -96,13 +101,22 @@ def _reactions(problem: Problem, solution: Solution, rows) -> dict[str, np.ndarr
 def reactions_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "m k"]:
     """Reactions of joints, in the order of :func:`jfric.system.assembly.reaction_units`."""
     s = solution
-    return _reactions_along(problem, (s.ts, s.q, s.v, s.lambda_t, s.lambda_n, s.segment, s.z))
+    commands = s.commands if s.command_names else jnp.zeros((s.ts.shape[0], 0))
+    states = s.ts, s.q, s.v, s.lambda_t, s.lambda_n, s.segment, s.z
+    return _reactions_along(problem, states, commands)
 
 
 @functools.partial(Kept, options=brief_options)
-def _reactions_along(problem: Problem, states):
-    mechanics = assemble(problem)
-    return jax.vmap(lambda *state: joint_reactions(problem, mechanics, *state))(*states)
+def _reactions_along(problem: Problem, states, commands):
+    paths = list(command_places(problem).values())
+    open_loop = driven(problem)
+    mechanics = assemble(open_loop)
+
+    def at(state, command):
+        held = {path: Held(path, x) for path, x in zip(paths, command, strict=True)}
+        return joint_reactions(*hold((open_loop, mechanics), held), *state)
+
+    return jax.vmap(at)(states, commands)
 
 
 def forces_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "m k"]:
@@ -152,6 +166,7 @@ def column_units(problem: Problem, solution: Solution) -> dict[str, str]:
         units[f"force.{name}"] = force_unit(problem, name)
     units |= {f"reaction.{name}": unit for name, unit in reaction_units(problem).items()}
     units |= {f"z.{name}": unit for name, unit in state_units(problem).items()}
+    units |= {f"command.{name}": unit for name, unit in command_units(problem).items()}
     for name in contacts:
         units[f"mode.{name}"] = ""
     for name in solution.names[n_contacts:]:

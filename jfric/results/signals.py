@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from jfric.errors import ProblemError, nearest
 from jfric.system.assembly import energies_of
 from jfric.system.chosen_motion import chosen_motion, chosen_units
+from jfric.system.control import command_places, command_units, slots_of
 from jfric.system.description import accepted_labels, element_label
 from jfric.system.forces import element_forces, force_keys, force_sections, joint_reactions
+from jfric.system.held import Held
 from jfric.system.joint_contacts import force_unit, normal_forces, unilateral_contacts
 from jfric.system.joint_equations import reaction_units
 from jfric.system.problem import Problem
@@ -33,6 +35,7 @@ FORMS = {
     "energy": "lagrangian",
     "reaction": "joint",
     "z": "state",
+    "command": "controller",
 }
 #: Sections of contacts, in the solver's order.
 CONTACTS = ("friction", "contact")
@@ -108,6 +111,7 @@ class Reaction:
 
     def __call__(self, point: Point):
         p = point
+        _require_held(p.problem, "reaction")
         state = p.t, p.q, p.v, p.lambda_t, p.lambda_n, p.segment, p.z
         return joint_reactions(p.problem, p.mechanics, *state)[self.index]
 
@@ -130,7 +134,35 @@ class ChosenVelocity:
         return chosen_motion(point.problem, self.name, point.t, point.q, *motion)
 
 
-Quantity = Signal | ElementForce | Energy | Reaction | ChosenVelocity
+@dataclass(frozen=True)
+class Command:
+    """What a controller sets, from one sample to the next."""
+
+    path: str
+    unit: str
+
+    @property
+    def of_motion(self) -> bool:
+        """False: the memory of the controller determines it."""
+        return False
+
+    def __call__(self, point: Point):
+        _require_held(point.problem, "command")
+        section, name, field = slots_of(point.problem)[self.path]
+        return getattr(point.problem.section(section)[name], field)(point.t)
+
+
+def _require_held(problem: Problem, what: str) -> None:
+    """Raise :class:`ProblemError` where what controllers set is not known at each instant."""
+    for section, name, field in slots_of(problem).values():
+        if not isinstance(getattr(problem.section(section)[name], field), Held):
+            raise ProblemError(
+                f"{what}: only the solver event-driven knows what a controller sets at each "
+                "instant; take it, or the outputs of simulate"
+            )
+
+
+Quantity = Command | Signal | ElementForce | Energy | Reaction | ChosenVelocity
 
 
 def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
@@ -140,7 +172,8 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
     a user's own velocity and its rate; ``lambda_t.NAME``, ``lambda_n.NAME``, ``slip.NAME``:
     friction force, normal force and sliding velocity of a contact; ``force.NAME``: force of a
     spring, damper or stop; ``z.NAME``: state of an element, ``z.NAME.1`` and so on where it has
-    several; ``energy.NAME``: kinetic and potential energy of a Lagrangian; ``reaction.NAME``
+    several; ``energy.NAME``: kinetic and potential energy of a Lagrangian; ``command.NAME``: what a
+    controller sets; ``reaction.NAME``
     (``reaction.NAME.1`` and so on, where it has several equations): reaction of a joint. The name
     may be left out where there is only one. Raises :class:`ProblemError` with the nearest valid
     name.
@@ -180,6 +213,11 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
         label = _only_match(list(states), name)
         if label is not None:
             return f"z.{label}", Signal("z", list(states).index(label), states[label])
+    elif kind == "controller":
+        label = _only_match(list(command_places(problem)), name)
+        if label is not None:
+            unit = command_units(problem)[label]
+            return f"command.{label}", Command(command_places(problem)[label], unit)
     elif kind == "joint":
         label = find_reaction(problem, name)
         if label is not None:
@@ -204,6 +242,7 @@ def signal_names(problem: Problem) -> list[str]:
     forms += [("lambda_n", list(normal_forces(problem))), ("slip", contacts)]
     forms += [("force", element_names(problem, force_sections()))]
     forms += [("energy", element_names(problem, ("lagrangian",)))]
+    forms += [("command", list(command_places(problem)))]
     forms += [("reaction", list(reaction_units(problem))), ("z", list(state_units(problem)))]
     return [f"{form}.{name}" if form else name for form, names in forms for name in names]
 
@@ -265,6 +304,7 @@ def _missing(problem: Problem, text: str, form: str, kind: str | None) -> str:
         "element": lambda: [n for n in names if n.startswith("force.")],
         "lagrangian": lambda: [n for n in names if n.startswith("energy.")],
         "joint": lambda: [n for n in names if n.startswith("reaction.")],
+        "controller": lambda: [n for n in names if n.startswith("command.")],
         "state": lambda: [n for n in names if n.startswith("z.")],
     }
     own = listed[kind]() if kind in listed else names

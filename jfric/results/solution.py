@@ -113,6 +113,9 @@ class Solution(eqx.Module):
     dense: Dense | None = None
     #: Names of the user events.
     event_names: tuple[str, ...] = eqx.field(static=True, default=())
+    #: What controllers set, with the names :attr:`command_names`.
+    commands: Float[Array, "m c"] | None = None
+    command_names: tuple[str, ...] = eqx.field(static=True, default=())
 
     def evaluate(self, t, *, side: Side = "before") -> Moment:
         """The trajectory at any times ``t`` [s] of the run, a number or an array; needs

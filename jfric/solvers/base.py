@@ -21,12 +21,19 @@ from jfric.numerics.tracing import collecting_later
 from jfric.results.dense import Dense, coefficients, dense_from_outputs, empty_dense, store
 from jfric.results.solution import Solution
 from jfric.results.status import Flag, Status
-from jfric.solvers.control_loops import driven, pieces, sampled, samples_of, start_loops
+from jfric.solvers.control_loops import (
+    pieces,
+    sampled,
+    samples_of,
+    start_loops,
+    values_of,
+    with_commands,
+)
 from jfric.solvers.given_forces import status_of_numbers
 from jfric.solvers.records import Records, empty_records, slots_per_pass, solution_of
 from jfric.solvers.states import AbstractState, MotionState, StepInfo
 from jfric.system.assembly import assemble
-from jfric.system.control import controllers, require_periods
+from jfric.system.control import command_names, controllers, driven, require_periods
 from jfric.system.event import event_labels
 from jfric.system.features import CONSTANT, require_features
 from jfric.system.function_checks import refuse_jumping_bases
@@ -192,8 +199,9 @@ class AbstractSolver(eqx.Module):
             system = self.at_changes(system, jnp.stack([s.loops.last, s.loops.next]))
             reach = jnp.minimum(until, s.loops.next)
             one = self.one_pass(now, system, moving, ts, reach, force)
-            new, records, piece = one.call(moving, records, on)
-            return dataclasses.replace(new, loops=s.loops), records, piece
+            new, found, piece = one.call(moving, records, on)
+            found = with_commands(problem, found, records.written, s.loops, self.slots(len(ts)))
+            return dataclasses.replace(new, loops=s.loops), found, piece
 
         return OnePass(call)
 
@@ -242,12 +250,15 @@ class AbstractSolver(eqx.Module):
             # Outputs of other samples are no part of this run.
             first = (ts == s.t) & (s.t == state.t)
             inside = (((ts > s.t) | first) & (ts <= new.t))[:, None]
+            found = found._replace(
+                commands=jnp.broadcast_to(values_of(problem, s.loops), old.commands.shape)
+            )
             rows = {
                 name: x.at[: len(ts)].set(
                     jnp.where(inside, getattr(found, name)[: len(ts)], x[: len(ts)])
                 )
                 for name, x in old._asdict().items()
-                if name in ("output_values", "output_modes")
+                if name in ("output_values", "output_modes", "commands")
             }
             found = found._replace(**rows)
             return dataclasses.replace(new, loops=s.loops), found
@@ -371,7 +382,9 @@ class AbstractSolver(eqx.Module):
         asked, ts = ts, jnp.where(ordered, ts, until)
         mechanics, capacity = prepared.mechanics, self.event_capacity
         count = ts.shape[0]
-        records = empty_records(mechanics, count, capacity, self.slots(count))
+        commands = command_names(problem)
+        slots = self.slots(count)
+        records = empty_records(mechanics, count, capacity, slots, len(commands) * (count > 0))
         if dense and self.has_polynomials:
             one = self.next_pass(problem, prepared, state, ts, until, force)
             records = records._replace(dense=_room(one, mechanics, state, records, dense))
@@ -380,7 +393,7 @@ class AbstractSolver(eqx.Module):
         full = (status == int(Status.OK)) & (state.event_count > capacity) & (capacity > 0)
         status = jnp.where(full, int(Status.MAX_EVENTS), status)
         own = event_labels(problem)
-        found = solution_of(mechanics, records, asked, capacity, state, status, own)
+        found = solution_of(mechanics, records, asked, capacity, state, status, own, commands)
         if dense and not self.has_polynomials:
             found = dataclasses.replace(found, dense=dense_from_outputs(found))
         return found

@@ -10,9 +10,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jfric.results.status import Flag
-from jfric.system.control import in_order, slots_of
+from jfric.solvers.records import Records
+from jfric.system.control import command_places, in_order, slots_of
 from jfric.system.controller import AbstractController, Reading
-from jfric.system.held import Held, hold, with_held
+from jfric.system.held import Held, hold
 from jfric.system.problem import Problem
 
 #: Parts of a sample, and of a step of resolution, that count as rounding.
@@ -35,12 +36,6 @@ class Loops(NamedTuple):
     held: dict[str, Float[Array, ""]]
     last: Float[Array, ""]
     next: Float[Array, ""]
-
-
-def driven(problem: Problem) -> Problem:
-    """``problem`` with functions of time that controllers set as such."""
-    slots = slots_of(problem)
-    return with_held(problem, slots, lines=False) if slots else problem
 
 
 def samples_of(state: Any) -> Int[Array, ""] | int:
@@ -109,6 +104,23 @@ def sampled(problem: Problem, state: Any) -> Any:
 def pieces(loops: Loops) -> dict[str, Held]:
     """The functions of time that controllers set, by path."""
     return {path: Held(path, x) for path, x in loops.held.items()}
+
+
+def values_of(problem: Problem, loops: Loops) -> Float[Array, " c"]:
+    """What controllers set, in the order of :func:`jfric.system.control.command_names`."""
+    return jnp.stack([loops.held[path] for path in command_places(problem).values()])
+
+
+def with_commands(problem: Problem, records: Records, before, loops: Loops, slots: int) -> Records:
+    """``records`` with what controllers set, at the outputs that a pass has written since there
+    were ``before``, at most ``slots``."""
+    if not records.commands.shape[0] or not records.commands.shape[1]:
+        return records
+    rows = before + jnp.arange(slots, dtype=jnp.int32)
+    block = jnp.where((rows < records.written)[:, None], values_of(problem, loops)[None], jnp.nan)
+    start = (before, jnp.zeros_like(before))
+    new = jax.lax.dynamic_update_slice(records.commands, block.astype(loops.last.dtype), start)
+    return records._replace(commands=new)
 
 
 def _keep(which, new, old):

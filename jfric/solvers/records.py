@@ -34,14 +34,17 @@ class Records(NamedTuple):
     #: Contact, mode before, mode after, whether the event is an impact.
     event_modes: Int[Array, "E 4"]
     written: Int[Array, ""]
+    #: What controllers set, see :mod:`jfric.solvers.control_loops`.
+    commands: Float[Array, "m c"]
     #: Pieces of the trajectory, where dense output is required.
     dense: Dense | None = None
 
 
 def empty_records(
-    mechanics: Mechanics, count: int = 0, capacity: int = 0, slots: int = 0
+    mechanics: Mechanics, count: int = 0, capacity: int = 0, slots: int = 0, commands: int = 0
 ) -> Records:
-    """Buffers for ``count`` outputs, ``slots`` of them in one pass, and ``capacity`` events."""
+    """Buffers for ``count`` outputs, ``slots`` of them in one pass, with ``commands`` of
+    controllers, and ``capacity`` events."""
     n, nt, nu = mechanics.n, mechanics.n_contacts, mechanics.n_unilateral
     ns = mechanics.piecewise.count
     dtype = mechanics.K.dtype
@@ -53,6 +56,7 @@ def empty_records(
         event_values=jnp.full((capacity + spare, 1 + 3 * n), jnp.nan, dtype),
         event_modes=jnp.full((capacity + spare, 4), -1, jnp.int32),
         written=jnp.asarray(0, jnp.int32),
+        commands=jnp.full((rows, commands), jnp.nan, dtype),
     )
 
 
@@ -159,6 +163,7 @@ def solution_of(
     state: Any,
     status,
     event_names: tuple[str, ...] = (),
+    command_names: tuple[str, ...] = (),
 ) -> Solution:
     """Solution of a run, from its buffers ``records``; ``capacity``: events that they hold."""
     n, nt, count = mechanics.n, mechanics.n_contacts, ts.shape[0]
@@ -204,4 +209,6 @@ def solution_of(
         states=mechanics.states,
         dense=dense,
         event_names=event_names,
+        commands=records.commands[:count],
+        command_names=command_names,
     )

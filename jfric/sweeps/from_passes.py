@@ -14,8 +14,8 @@ from jfric.results.observables import AtTimes, During
 from jfric.results.reductions import Reductions
 from jfric.results.status import Flag, Status
 from jfric.solvers.base import AbstractSolver, one_sided
-from jfric.solvers.control_loops import driven
 from jfric.solvers.records import empty_records
+from jfric.system.control import driven
 from jfric.system.problem import Problem
 from jfric.system.start import started
 

@@ -14,8 +14,8 @@ from jfric.errors import ProblemError, nearest
 from jfric.system.controller import AbstractController, Controller
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.functions import AbstractFunction, Constant
-from jfric.system.held import Held
-from jfric.system.naming import find_function, function_paths
+from jfric.system.held import Held, with_held
+from jfric.system.naming import find_function, function_paths, path_dimension
 
 P = TypeVar("P", bound=AbstractProblem)
 
@@ -87,6 +87,37 @@ def slots_of(problem: AbstractProblem) -> dict[str, tuple[str, str, str]]:
             if full is not None:
                 found[path] = known[full]
     return found
+
+
+def command_places(problem: AbstractProblem) -> dict[str, str]:
+    """Path of the function of time that is set, by the name of each command in results: the label
+    of the controller, with a number where it sets several."""
+    found = {}
+    for label, controller in controllers(problem).items():
+        paths = controller.targets
+        names = [label] if len(paths) == 1 else [f"{label}.{i}" for i, _ in enumerate(paths, 1)]
+        found |= dict(zip(names, paths, strict=True))
+    return found
+
+
+def command_names(problem: AbstractProblem) -> tuple[str, ...]:
+    """Names of commands in results."""
+    return tuple(command_places(problem))
+
+
+def command_units(problem: AbstractProblem) -> dict[str, str]:
+    """Unit of each command, empty where it is not known."""
+    found = {}
+    for name, path in command_places(problem).items():
+        measures = path_dimension(problem, target(problem, path) or path)
+        found[name] = "" if measures is None else measures.unit
+    return found
+
+
+def driven(problem: P) -> P:
+    """``problem`` with functions of time that controllers set as such."""
+    slots = slots_of(problem)
+    return with_held(problem, slots, lines=False) if slots else problem
 
 
 def in_order(problem: AbstractProblem) -> dict[str, AbstractController]:
