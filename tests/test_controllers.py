@@ -115,3 +115,79 @@ def test_a_batch_of_loops_is_that_of_single_runs():
     assert np.abs(jax.vmap(final)(kp) - alone).max() < 1e-13
     table = jfric.sweep(problem, {"controller.kp": kp}, "final.x")
     assert np.abs(np.asarray(table["final.x"]) - np.asarray(alone)).max() < 1e-13
+
+
+def braked(**changes):
+    """A body at 2 m/s whose brake closes where it passes a mark, and opens once it rests."""
+    words = {"friction.brake.limit": "$grip"} | changes
+    return jfric.Problem(
+        "x",
+        {
+            "mass": jfric.Mass("x", 2.0),
+            "friction": {"brake": jfric.Friction("x", limit=0.0)},
+            "event": {"close": jfric.Event("x - $mark", "up", change=words)},
+        },
+        initial={"x": jfric.InitialState(v=2.0)},
+        parameters={"grip": 8.0, "mark": 0.5},
+        time=3.0,
+    )
+
+
+def test_an_event_closes_a_brake():
+    """The way after the mark is m v^2/(2 F), with exact derivatives by force and mark."""
+
+    def stop(grip, mark):
+        changed = {"parameters.grip": grip, "parameters.mark": mark}
+        return jfric.simulate(jfric.set_parameters(braked(), changed)).check().final.q[0]
+
+    assert abs(stop(8.0, 0.5) - (0.5 + 2.0 * 4.0 / (2 * 8.0))) < 1e-14
+    slopes = jax.grad(stop, (0, 1))(8.0, 0.5)
+    assert np.allclose(slopes, (-2.0 * 4.0 / (2 * 64.0), 1.0), rtol=1e-12)
+
+
+def test_an_event_changes_states_and_gains():
+    """A reset of a state; a controller whose gain is reduced near the target."""
+    tank = jfric.Problem(
+        "x",
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "state": {"p": jfric.State("1.0", z0=0.0)},
+            "event": {"vent": jfric.Event("z.p - 1.0", "up", change={"z.p": 0.25})},
+        },
+        time=2.0,
+    )
+    found = jfric.observe(tank, "final.z.p, event_count").values
+    assert abs(found["final.z.p"] - 0.5) < 1e-12  # after 1 s and 1.75 s: 0.25 + 0.25
+    assert int(found["event_count"]) == 2
+    near = {"near": jfric.Event("x - 0.4", "up", change={"controller.kp": 1.0})}
+    problem = servo(time=1.0)
+    changed = jfric.Problem(dict(problem.dofs), problem.elements | {"event": near}, time=1.0)
+    loops = jfric.simulate(changed).check().final
+    assert float(loops.watch.numbers["controller.kp"]) == 1.0
+    assert abs(loops.q[0] - jfric.simulate(problem).final.q[0]) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"friction.brake.limits": 1.0}, "did you mean 'friction.brake.limit'"),
+        ({"initial.x.q": 1.0}, "no position, velocity, state or number of an element"),
+        ({"friction.brake.limit": "x"}, "found 'x'"),
+    ],
+)
+def test_what_an_event_cannot_change_is_refused(change, words):
+    with pytest.raises(jfric.ProblemError, match=words):
+        jfric.simulate(braked(**change))
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"friction.brake.limit": "8 N - x*(20 N/m)"}, jfric.Status.NEGATIVE_FORCE),
+        ({"mass.m": "2 kg - x*(20 kg/m)"}, jfric.Status.OUT_OF_BOUNDS),
+    ],
+)
+def test_a_number_out_of_its_bounds_ends_the_run(change, status):
+    final = jfric.simulate(braked(**change)).final
+    assert jfric.Status(int(final.status)) is status
+    assert abs(final.t - 0.25) < 1e-14

@@ -8,8 +8,10 @@ from typing import Any
 from jfric.errors import ProblemError, nearest
 from jfric.results.pieces import Function
 from jfric.results.signals import Signal, look_up
+from jfric.system.description import state_axis
 from jfric.system.event import event_labels
 from jfric.system.formula import require_formula
+from jfric.system.naming import find_path, parameters, path_dimension
 from jfric.system.problem import Problem
 from jfric.system.units import UnitError, dimensions_of, named
 
@@ -31,18 +33,37 @@ def bound(problem: Problem, where: str, what: str | Callable) -> Function:
     return call
 
 
-def target(problem: Problem, where: str, name: str) -> Signal:
-    """Position or velocity with this ``name``."""
+#: Parts of a problem whose numbers an event cannot change: they define start and geometry.
+_FIXED = ("initial", "time", "parameters", "base", "body", "ground", "event", "matrices")
+
+
+def target(problem: Problem, where: str, name: str) -> Signal | str:
+    """Position, velocity or state with this ``name``, or the full path of a number of an element.
+
+    A state is the velocity of a coordinate."""
     try:
         found = look_up(problem, name)[1]
     except ProblemError:
         found = None
     if isinstance(found, Signal) and found.of_motion:
         return found
-    allowed = [*problem.dofs, *(f"v.{dof}" for dof in problem.dofs)]
+    if isinstance(found, Signal) and found.field == "z":
+        axis = state_axis(look_up(problem, name)[0].removeprefix("z."))
+        if axis in problem.axes:
+            return Signal("v", problem.axes.index(axis), found.unit)
+    try:
+        path = find_path(problem, name)
+    except KeyError:
+        path = ""
+    fixed = path.startswith(tuple(f"{part}." for part in _FIXED)) or path.endswith(".gap")
+    if path and not fixed:
+        return path
+    states = [axis for axis in problem.axes if axis not in problem.dofs]
+    allowed = [*problem.dofs, *(f"v.{dof}" for dof in problem.dofs), *states]
     raise ProblemError(
-        f"{where}: no position or velocity {name!r}{nearest(name, allowed)}; there are "
-        f"{', '.join(allowed)}"
+        f"{where}: no position, velocity, state or number of an element {name!r} that an event can "
+        f"change{nearest(name, [*allowed, *parameters(problem)])}; there are {', '.join(allowed)} "
+        "and the paths of parameters (jfric show lists them)"
     )
 
 
@@ -53,9 +74,14 @@ def require_formulas(problem: Problem) -> None:
             _measures(problem, f"{where}.when", event.when)
         for key, value in event.change if isinstance(event.change, tuple) else ():
             at = f"{where}.change.{key}"
-            unit = target(problem, at, key).unit
+            found = target(problem, at, key)
+            if isinstance(found, str):
+                measures = path_dimension(problem, found)
+                unit = None if measures is None else measures.unit
+            else:
+                unit = found.unit
             measured = _measures(problem, at, value) if isinstance(value, str) else None
-            if measured is not None and measured != dimensions_of(unit):
+            if None not in (measured, unit) and measured != dimensions_of(unit):
                 raise ProblemError(
                     f"{at}: found {value!r}{named(measured)}, expected one in {unit}"
                 )

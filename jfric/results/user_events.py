@@ -8,11 +8,13 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from jfric.errors import ProblemError
 from jfric.results.formulas import bound, target
 from jfric.results.pieces import Point
 from jfric.system.event import Event, event_labels
+from jfric.system.naming import get_parameter
 from jfric.system.problem import Problem
 
 
@@ -45,16 +47,29 @@ class UserEvents(eqx.Module):
         """Mask (e,) of the events for which ``which`` is true."""
         return np.asarray([which(event) for event in self.events])
 
-    def changed(self, point: Point, fires):
-        """Position and velocity after the changes by events in ``fires`` (e,), one after
-        another."""
+    def numbers(self) -> dict[str, Array]:
+        """Numbers of the problem that events change, by path, before the first change."""
+        found = {}
+        for name, event in zip(self.names, self.events, strict=True):
+            for key, _ in event.change if isinstance(event.change, tuple) else ():
+                if isinstance(at := target(self.problem, f"{name}.change.{key}", key), str):
+                    found[at] = jnp.asarray(get_parameter(self.problem, at))
+        return found
+
+    def changed(
+        self, point: Point, fires, numbers: dict[str, Array]
+    ) -> tuple[Array, Array, dict[str, Array]]:
+        """Position, velocity and numbers by path after the changes by events in ``fires`` (e,), one
+        after another."""
         for i, event in enumerate(self.events):
             if event.changes:
-                q, v = self._change(i, event, point)
+                q, v, new = self._change(i, event, point)
                 point = point._replace(
                     q=jnp.where(fires[i], q, point.q), v=jnp.where(fires[i], v, point.v)
                 )
-        return point.q, point.v
+                new = {path: jnp.where(fires[i], x, numbers[path]) for path, x in new.items()}
+                numbers = numbers | new
+        return point.q, point.v, numbers
 
     def _change(self, i: int, event: Event, point: Point):
         where, problem = f"{self.names[i]}.change", self.problem
@@ -67,11 +82,20 @@ class UserEvents(eqx.Module):
                 )
         else:
             values = {k: bound(problem, f"{where}.{k}", x)(point) for k, x in event.change}
-        new = {"q": point.q, "v": point.v}
+        new, numbers = {"q": point.q, "v": point.v}, {}
         for key, value in values.items():
             at = target(problem, f"{where}.{key}", key)
-            new[at.field] = new[at.field].at[at.index].set(jnp.asarray(value, point.q.dtype))
-        return new["q"], new["v"]
+            value = jnp.asarray(value, point.q.dtype)
+            if not isinstance(at, str):
+                new[at.field] = new[at.field].at[at.index].set(value)
+            elif callable(event.change):
+                raise ProblemError(
+                    f"{where}: the function returned {key!r}; a function changes positions, "
+                    "velocities and states; give numbers of elements as texts by their paths"
+                )
+            else:
+                numbers[at] = value
+        return new["q"], new["v"], numbers
 
 
 def user_events(problem: Problem) -> UserEvents | None:

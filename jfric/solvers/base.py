@@ -189,21 +189,30 @@ class AbstractSolver(eqx.Module):
     def next_pass(self, problem: Problem, prepared: Any, state: Any, ts, until, force) -> OnePass:
         """One pass as by :meth:`one_pass`, with the controllers of the problem: it begins with the
         samples that are due, and ends before the next one."""
-        if getattr(state, "loops", None) is None:
+        if getattr(state, "loops", None) is None and self.present(problem, prepared, state) is None:
             return self.one_pass(problem, prepared, state, ts, until, force)
 
         def call(s, records, on):
-            s = sampled(problem, s)
-            moving = dataclasses.replace(s, loops=None)
-            now, system = hold((problem, prepared), pieces(s.loops))
-            system = self.at_changes(system, jnp.stack([s.loops.last, s.loops.next]))
-            reach = jnp.minimum(until, s.loops.next)
+            now, system = self.present(problem, prepared, s) or (problem, prepared)
+            moving, reach = s, until
+            if (loops := getattr(s, "loops", None)) is not None:
+                s = sampled(now, s)
+                loops = s.loops
+                moving, reach = dataclasses.replace(s, loops=None), jnp.minimum(until, loops.next)
+                now, system = hold((now, system), pieces(loops))
+                system = self.at_changes(system, jnp.stack([loops.last, loops.next]))
             one = self.one_pass(now, system, moving, ts, reach, force)
             new, found, piece = one.call(moving, records, on)
-            found = with_commands(problem, found, records.written, s.loops, self.slots(len(ts)))
-            return dataclasses.replace(new, loops=s.loops), found, piece
+            if loops is None:
+                return new, found, piece
+            found = with_commands(problem, found, records.written, loops, self.slots(len(ts)))
+            return dataclasses.replace(new, loops=loops), found, piece
 
         return OnePass(call)
+
+    def present(self, problem: Problem, prepared: Any, state: Any) -> tuple[Problem, Any] | None:
+        """Problem and data of a pass where events have changed numbers; None where none does."""
+        del problem, prepared, state
 
     def at_changes(self, prepared: Any, times: Float[Array, " k"]) -> Any:
         """``prepared`` for a pass at whose ends, ``times`` [s], functions of time may jump."""

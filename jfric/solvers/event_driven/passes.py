@@ -82,6 +82,8 @@ from jfric.solvers.event_driven.user_events import (
 )
 from jfric.solvers.records import Records, write_outputs
 from jfric.system.basis import powers_of_time
+from jfric.system.bounds import numbers_hold
+from jfric.system.naming import with_numbers
 
 
 def one_pass(
@@ -148,7 +150,8 @@ def one_pass(
     happens = Happens(settles=settles, moves=moves, changes=jnp.asarray(False), watch=state.watch)
     if decision is not None and seen is not None:
         happens, verdict = _watched(start, choice, seen, decision, ahead, logged, happens, verdict)
-        found, verdict = _after_events(start, seen, decision, found, verdict)
+        found, watch, verdict = _after_events(start, seen, decision, found, happens.watch, verdict)
+        happens = happens._replace(watch=watch)
     new = _next_state(start, begun, choice, found, ahead, guess, happens, verdict, logged)
     return new, records, lambda: step
 
@@ -354,17 +357,21 @@ def _watched(
 
 
 def _after_events(
-    start: Start, seen: Seen, decision: Decision, found: Changed, verdict: Verdict
-) -> tuple[Changed, Verdict]:
+    start: Start, seen: Seen, decision: Decision, found: Changed, watch, verdict: Verdict
+) -> tuple[Changed, Watch, Verdict]:
     """State after the changes by user events, with modes as at the start of a run."""
     anywhere, prepared, state = start.anywhere, start.prepared, start.state
     assert prepared.events is not None
     changes, piecewise = decision.changes, prepared.mechanics.piecewise
-    q, v = jax.lax.cond(
+    q, v, numbers = jax.lax.cond(
         changes,
-        functools.partial(prepared.events.changed, seen.point, decision.fires),
-        lambda: (state.q, state.v),
+        functools.partial(prepared.events.changed, seen.point, decision.fires, watch.numbers),
+        lambda: (state.q, state.v, watch.numbers),
     )
+    if numbers:
+        allowed = numbers_hold(with_numbers(prepared.events.problem, numbers))
+        verdict = verdict.ended(Status.NON_FINITE, changes & ~allowed[0])
+        verdict = verdict.ended(Status.OUT_OF_BOUNDS, changes & ~allowed[1])
     verdict = verdict.ended(Status.PENETRATION, changes & penetrates(anywhere, state.t, q))
     verdict = verdict.ended(Status.ACCUMULATION, decision.accumulates)
     x, new = (elongations(prepared, state.t, y) for y in (state.q, q))
@@ -382,7 +389,8 @@ def _after_events(
         known=jnp.zeros_like(found.known),
         v_before=jnp.where(unlogged(state), found.v_before, state.v),
     )
-    return jax.tree.map(lambda x, y: jnp.where(changes, x, y), begins, found), verdict
+    found = jax.tree.map(lambda x, y: jnp.where(changes, x, y), begins, found)
+    return found, watch._replace(numbers=numbers), verdict
 
 
 def _next_state(

@@ -41,6 +41,7 @@ from jfric.system.features import require_features, taken_by, varying_parts
 from jfric.system.function_checks import refuse_jumping_bases
 from jfric.system.inertia import require_inertia
 from jfric.system.joint_checks import require_free_gaps
+from jfric.system.naming import with_numbers
 from jfric.system.problem import Problem
 from jfric.system.start import started
 
@@ -180,6 +181,16 @@ class EventDriven(AbstractSolver):
         kernels = self.kernel == "lowered"
         known = structural_constants(problem, prepared) if kernels or chosen.closed_form else None
         return OnePass(call, known, kernels, chosen.shared)
+
+    def present(
+        self, problem: Problem, prepared: Prepared, state: State
+    ) -> tuple[Problem, Prepared] | None:
+        """Problem and prepared system with the numbers that events have changed; None where no
+        event changes numbers."""
+        if state.watch is None or not state.watch.numbers:
+            return None
+        now = with_numbers(problem, state.watch.numbers)
+        return now, prepare(now)
 
     def at_changes(self, prepared: Prepared, times: Float[Array, " k"]) -> Prepared:
         """``prepared`` with breakpoints of a pass at ``times`` [s]."""

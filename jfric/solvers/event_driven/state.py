@@ -37,7 +37,8 @@ class Watch(NamedTuple):
     jumped, and is near zero; ``near``: band that cannot be distinguished from the value at which
     the event last fired; ``changed``: when the event last changed the state [s]; ``far``: whether
     the value has been farther from zero than rounding since; ``stopped``: whether an event has
-    ended the run; ``q_before`` (n,): positions before the changes at this instant.
+    ended the run; ``q_before`` (n,): positions before the changes at this instant; ``numbers``:
+    present numbers of the problem that events change, by path.
     """
 
     side: Int[Array, " e"]
@@ -52,6 +53,7 @@ class Watch(NamedTuple):
     far: Bool[Array, " e"]
     stopped: Bool[Array, ""]
     q_before: Float[Array, " n"]
+    numbers: dict[str, Array]
 
     def begins(self, steps) -> Bool[Array, " e"]:
         """Mask of events whose motion begins now: their value has jumped, or the run starts."""
@@ -77,6 +79,7 @@ def start_watching(prepared: Prepared, q: Float[Array, " n"]) -> Watch | None:
         far=zero == 1,
         stopped=jnp.asarray(False),
         q_before=q,
+        numbers=prepared.events.numbers(),
     )
 
 

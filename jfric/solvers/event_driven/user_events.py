@@ -231,6 +231,7 @@ def watch_after(
         far=far,
         stopped=watch.stopped | decision.stops,
         q_before=jnp.where(unlogged(state), watch.q_before, state.q),
+        numbers=watch.numbers,
     )
 
 
