@@ -191,3 +191,42 @@ def test_a_number_out_of_its_bounds_ends_the_run(change, status):
     final = jfric.simulate(braked(**change)).final
     assert jfric.Status(int(final.status)) is status
     assert abs(final.t - 0.25) < 1e-14
+
+
+@pytest.mark.parametrize("period", [1e-2, pytest.param(1e-3, marks=pytest.mark.slow)])
+def test_hunting_is_an_orbit_of_the_map_of_samples(period):
+    """The orbit closes in the exact reference, and a small deviation along the first eigenvector
+    grows in it by the first multiplier."""
+    orbit = jfric.periodic.sampled_orbit(servo(time=60.0, period=period)).check()
+    memory = orbit.start.loops.memory[0]
+    words = dict(m=0.05, F_s=0.6, F_d=0.4, kp=5.0, ki=20.0, kd=0.5, T=period, r=lambda t: 0.5)
+
+    def after(q, v, y, integral):
+        rows = pid_motion(end=orbit.period, q=q, v=v, old=y, integral=integral, **words)
+        return np.array(rows[-1][:2])
+
+    start = [float(x) for x in (orbit.start.q[0], orbit.start.v[0], memory.y[0], memory.integral)]
+    assert np.abs(after(*start) - start[:2]).max() < 1e-11
+    # In the order of the state: q, v, then the memory (y, e, integral).
+    direction = np.asarray(orbit.eigenvectors[:, 0]).real
+    change = 1e-9 * direction[[0, 1, 2, 4]] / np.abs(direction).max()
+    grown = after(*(np.array(start) + change)) - after(*(np.array(start) - change))
+    i = int(np.argmax(np.abs(change[:2])))
+    factor = grown[i] / (2 * change[i])
+    assert abs(factor - float(orbit.multipliers[0].real)) < 1e-3 * abs(factor)
+
+
+def test_a_dead_band_of_the_integral_ends_hunting():
+    """The error at which the wheel sticks is below half of the amplitude of hunting."""
+    problem = servo(time=30.0, period=1e-2, deadband=0.0)
+    limit = jfric.periodic.hunting_limit(problem, "controller.deadband", 0.0, 0.1, rounds=6)
+    assert 0.02 < limit < 0.05
+    with pytest.raises(jfric.ProblemError, match="both hunt"):
+        jfric.periodic.hunting_limit(problem, "controller.deadband", 0.0, 1e-4)
+
+
+def test_orbits_of_systems_with_controllers_are_those_of_samples():
+    with pytest.raises(jfric.ProblemError, match="controller: found a controller"):
+        jfric.periodic_orbit(servo())
+    with pytest.raises(jfric.ProblemError, match="controller: found none"):
+        jfric.periodic.sampled_orbit(braked())

@@ -16,6 +16,7 @@ from jfric.exports.mjcf import build_model
 from jfric.exports.mujoco_runs import Creep, creep, has_bristles, installed, motion
 from jfric.numerics.printing import printable
 from jfric.solvers.simulation import simulate
+from jfric.system.control import without_controllers
 from jfric.system.model import build
 from jfric.system.problem import Problem
 
@@ -123,6 +124,8 @@ def _differences(mujoco: Any, problem: Problem, model, timestep: float) -> dict[
     chosen = np.unique(np.rint(np.linspace(0, steps, min(OUTPUTS, steps + 1))).astype(int))
     times = start + timestep * chosen
     times = times[times <= end * (1.0 + 1e-12)]
+    # Both without the controllers, which the other simulator does not have.
+    problem = without_controllers(problem)
     solution = simulate(problem, ts=jnp.asarray(np.minimum(times, end)))
     solution.check()
     exact = np.asarray(solution.q)

@@ -20,6 +20,11 @@ from .response import frequency_response as frequency_response
 from .response_curve import ResponseCurve as ResponseCurve
 from .response_peak import ResponsePeak as ResponsePeak
 from .response_result import FrequencyResponse as FrequencyResponse
+from .sampled_orbit import SampledOrbit as SampledOrbit
+from .sampled_orbit import hunting_limit as hunting_limit
+from .sampled_orbit import hunts as hunts
+from .sampled_orbit import sampled_orbit as sampled_orbit
+from .sampled_orbit import sampled_orbits as sampled_orbits
 from .section_runs import PoincareSection as PoincareSection
 from .section_runs import bifurcation_diagram as bifurcation_diagram
 from .section_runs import poincare_section as poincare_section

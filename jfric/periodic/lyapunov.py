@@ -24,6 +24,7 @@ from jfric.sweeps.design import make_design
 from jfric.sweeps.observing import observe
 from jfric.sweeps.sweeping import sweep
 from jfric.sweeps.values import by_path
+from jfric.system.control import refuse_controllers
 from jfric.system.model import build
 from jfric.system.problem import Problem
 
@@ -158,7 +159,7 @@ def lyapunov_exponent(
         -0.1
     """
     problem = build(problem)
-    chosen = _checked(solver, interval, intervals, skip, parts)
+    chosen = _checked(problem, solver, interval, intervals, skip, parts)
     section = make_section(problem, interval)
     measure = LyapunovExponent(section, intervals // parts, skip, parts)
     found = observe(problem, [measure], chosen)
@@ -203,7 +204,7 @@ def lyapunov_exponents(
         >>> table["lyapunov_exponent"].mean("part").values.round(2).tolist()
         [-0.1, -0.2]
     """
-    chosen = _checked(solver, interval, intervals, skip, parts)
+    chosen = _checked(problem, solver, interval, intervals, skip, parts)
     paths = by_path(problem, vary)
     drawn = {k: execution[k] for k in ("method", "samples", "seed") if k in execution}
     design = make_design(paths, **drawn)
@@ -218,8 +219,14 @@ def lyapunov_exponents(
 
 
 def _checked(
-    solver: AbstractSolver | None, interval: str | float, intervals: int, skip: int, parts: int
+    problem: Problem,
+    solver: AbstractSolver | None,
+    interval: str | float,
+    intervals: int,
+    skip: int,
+    parts: int,
 ) -> AbstractSolver:
+    refuse_controllers(problem, "an exponent")
     solver = with_polynomials(solver)
     if solver.remark:
         raise ProblemError(f"solver: {solver.label} has no exact derivatives: {solver.remark}")

@@ -28,6 +28,7 @@ from jfric.periodic.state_vector import at_start, checked_start
 from jfric.results.formulas import bound
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import call_compiled
+from jfric.system.control import refuse_controllers
 from jfric.system.model import build
 from jfric.system.naming import find_path, set_parameters
 from jfric.system.problem import Problem
@@ -259,6 +260,7 @@ def solver_of_orbits(problem: Problem, solver: EventDriven | None) -> EventDrive
             f"solver: found {solver!r}, periodic motion takes EventDriven with settings"
         )
     solver = dataclasses.replace(solver, adjoint="forward")
+    refuse_controllers(problem, "periodic_orbit", "jfric.periodic.sampled_orbit")
     solver.require(problem)
     return solver
 

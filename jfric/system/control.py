@@ -21,8 +21,9 @@ P = TypeVar("P", bound=AbstractProblem)
 
 
 def controllers(problem: AbstractProblem) -> dict[str, AbstractController]:
-    """Controllers by label."""
-    return problem.labelled("controller", "step_controller")
+    """Controllers by label, those of classes from other packages included."""
+    found = problem.labelled().items()
+    return {label: x for label, x in found if isinstance(x, AbstractController)}
 
 
 def target(problem: AbstractProblem, path: str) -> str | None:
@@ -51,14 +52,18 @@ def apart(problem: P) -> tuple[P, Controller | None]:
             f"{others[0] if others else label}: found a controller that a fit cannot close; fits "
             "take one element of the section controller"
         )
-    opened = eqx.tree_at(
-        lambda p: p.elements,
-        problem,
-        {s: group for s, group in problem.elements.items() if s != "controller"},
-        is_leaf=lambda x: isinstance(x, dict),
-    )
     drives = target(problem, own.drives) or own.drives
-    return opened, replace(own, drives=drives)
+    return without_controllers(problem), replace(own, drives=drives)
+
+
+def without_controllers(problem: P) -> P:
+    """``problem`` without its controllers: functions of time that they set stay as given."""
+
+    def is_other(group: dict) -> bool:
+        return not any(isinstance(x, AbstractController) for x in group.values())
+
+    left = {s: group for s, group in problem.elements.items() if is_other(group)}
+    return eqx.tree_at(lambda p: p.elements, problem, left, is_leaf=lambda x: isinstance(x, dict))
 
 
 def require_periods(problem: AbstractProblem) -> None:
@@ -75,6 +80,16 @@ def require_periods(problem: AbstractProblem) -> None:
                 f"{label}.lag: found {float(lag):g} s, which only fits take; give the drive as a "
                 "motor with an inductance, or its delay as dead_time"
             )
+
+
+def refuse_controllers(problem: AbstractProblem, who: str, instead: str = "") -> None:
+    """Raise :class:`ProblemError` where an analysis of positions and velocities alone would leave
+    out what controllers remember."""
+    for label in controllers(problem):
+        other = f"; use {instead}" if instead else ""
+        raise ProblemError(
+            f"{label}: found a controller, whose memory {who} does not take into account{other}"
+        )
 
 
 def slots_of(problem: AbstractProblem) -> dict[str, tuple[str, str, str]]:

@@ -127,8 +127,9 @@ class Controller(AbstractController):
     ``kp`` [V/m], ``ki`` [V/(m s)], ``kd`` [V s/m] and ``limit`` [V] where ``u`` is a voltage;
     ``gain``: force of one unit of ``u`` [N/V or N m/V]. ``D``: backward difference of the mean over
     ``mean`` samples, of ``-y`` (``on="measurement"``) or of ``e`` (``on="error"``), smoothed with
-    the time constant ``tau`` [s]. The integral is constant in saturation. ``kv``, ``ka``:
-    feed-forward of the velocity and acceleration of the reference, ``kc``: of dry friction.
+    the time constant ``tau`` [s]. The integral is constant in saturation, and where ``e`` is within
+    ``deadband``. ``kv``, ``ka``: feed-forward of the velocity and acceleration of the reference,
+    ``kc``: of dry friction.
     ``slew``: largest change of ``u`` per second. ``delay`` counts samples. ``lag`` [s]: time
     constant of the drive. ``reads``: the signal, a degree of freedom or a velocity ``"v.x"``;
     ``drives``: path of the load that it sets; ``reference``: a function of time.
@@ -183,6 +184,7 @@ class Controller(AbstractController):
     kv: Scalar = eqx.field(default=None, **holds(converter=optional))
     ka: Scalar = eqx.field(default=None, **holds(converter=optional))
     kc: Scalar = eqx.field(default=None, **holds(converter=optional))
+    deadband: Scalar = eqx.field(default=None, **holds(at_least=0.0, converter=optional))
     dead_time: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
     #: Longest delay that can be asked for [samples].
     longest: int = eqx.field(default=0, **written("count"))
@@ -204,7 +206,8 @@ class Controller(AbstractController):
         """The force that the law sets, before its delay, and the new memory."""
         rates = reading.rate[0], reading.rate2[0]
         u, new = self._sampled(memory, reading.r[0], rates, reading.y[0], reading.dt)
-        return (self.gain * u)[None], new
+        # The drive follows without a filter.
+        return (self.gain * u)[None], new._replace(drive=jnp.zeros_like(new.drive))
 
     def start(self, r, q, v, dt) -> Memory:
         """Memory of a controller that has watched a motion at constant velocity ``v``."""
@@ -259,7 +262,10 @@ class Controller(AbstractController):
             u = jnp.clip(u, -self.limit, self.limit)
         if self.slew is not None:
             u = jnp.clip(u, memory.output[0] - self.slew * dt, memory.output[0] + self.slew * dt)
-        return u, jnp.where(u == wanted, integral, memory.integral), rate
+        kept = u != wanted
+        if self.deadband is not None:
+            kept = kept | (jnp.abs(e) <= self.deadband)
+        return u, jnp.where(kept, memory.integral, integral), rate
 
 
 class StepController(AbstractController):

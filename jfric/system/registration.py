@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from jfric.errors import ProblemError
 from jfric.system.bristle import BRISTLES, AbstractBristle
+from jfric.system.controller import AbstractController
 from jfric.system.elements import SECTIONS, AbstractForce
 from jfric.system.hysteresis import HYSTERESIS, AbstractHysteresis
 from jfric.system.laws import LAWS, AbstractLaw
@@ -25,6 +26,7 @@ _KINDS: dict[type, tuple[dict, ...]] = {
     AbstractBristle: (SECTIONS, BRISTLES),
     AbstractHysteresis: (SECTIONS, HYSTERESIS),
     AbstractLaw: (LAWS,),
+    AbstractController: (SECTIONS,),
 }
 
 
@@ -33,11 +35,12 @@ def register(name: str) -> Callable[[C], C]:
 
     ``name``: small letters, digits, _ and -. The class is a :class:`jfric.elements.AbstractForce`
     (a smooth force), a :class:`jfric.elements.AbstractBristle` (friction with a state), a
-    :class:`jfric.elements.AbstractHysteresis` (springs in series with sliders) or a
-    :class:`jfric.laws.AbstractLaw`. Its fields say what they hold (:func:`jfric.holds`): files,
-    messages, sweeps, fits, sketches and the manual read it from there. Files find classes of other
-    packages by entry points of the group ``jfric.elements``. Raises :class:`jfric.ProblemError` for
-    a name that is taken and for a class that is none of these. A spring that gets stiffer::
+    :class:`jfric.elements.AbstractHysteresis` (springs in series with sliders), a
+    :class:`jfric.elements.AbstractController` or a :class:`jfric.laws.AbstractLaw`. Its fields say
+    what they hold (:func:`jfric.holds`): files, messages, sweeps, fits, sketches and the manual
+    read it from there. Files find classes of other packages by entry points of the group
+    ``jfric.elements``. Raises :class:`jfric.ProblemError` for a name that is taken and for a class
+    that is none of these. A spring that gets stiffer::
 
         >>> import equinox as eqx
         >>> @jfric.register("hard_spring")

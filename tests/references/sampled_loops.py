@@ -29,14 +29,14 @@ def moved(q: float, v: float, F: float, h: float, m: float, F_s: float, F_d: flo
 
 def pid_motion(
     *, m, F_s, F_d, kp, ki, kd, T, end, r, q=0.0, v=0.0, delay=0.0, limit=math.inf, step=0.0,
-    load=0.0,
+    load=0.0, old=None, integral=0.0,
 ):  # fmt: skip
     """Positions, velocities and commands at the samples of a PID loop: backward difference of the
     reading, integral that stands still in saturation, ``delay`` in samples, readings rounded to
     ``step``."""
     count = round(end / T)
     read = (lambda x: step * round(x / step)) if step else (lambda x: x)
-    old, integral = read(q) - T * v, 0.0
+    old = read(q) - T * v if old is None else old
     whole = math.floor(delay + 1e-12)
     part = delay - whole
     given: list[float] = []
