@@ -11,6 +11,7 @@ from jfric.cli.app import command, status, tell, wrote
 from jfric.cli.options import setting
 
 if TYPE_CHECKING:
+    from jfric.files.config import Config
     from jfric.periodic.orbit import PeriodicOrbit
     from jfric.results.solution import Solution
 
@@ -98,9 +99,12 @@ def _find(given: PeriodicSettings) -> bool:
     from jfric.cli.loading import load_solved
     from jfric.files.write_toml import dump
     from jfric.periodic.solving import periodic_orbit
+    from jfric.system.control import controllers
     from jfric.verification.periodic_checks import orbit_settings
 
     chosen, names = load_solved(given), given.observed
+    if controllers(chosen.problem):
+        return _find_sampled(given, chosen)
     title = chosen.title or given.config.stem
     tell(title, "bold")
     with status(given.config.stem) as announce:
@@ -124,6 +128,44 @@ def _find(given: PeriodicSettings) -> bool:
         motion = _motion(orbit, 4 * OUTPUTS)
         plot(motion, orbit.problem, title).savefig(files[-1], dpi=150)
     wrote(*files)
+    return True
+
+
+def _find_sampled(given: PeriodicSettings, chosen: Config) -> bool:
+    """Find, print and write the orbit of samples of a configuration with controllers."""
+    import numpy as np
+
+    from jfric.cli.kept_results import write_json
+    from jfric.files import output
+    from jfric.files.write_toml import dump
+    from jfric.periodic.sampled_orbit import sampled_orbit
+    from jfric.results.columns import columns
+
+    tell(chosen.title or given.config.stem, "bold")
+    with status(given.config.stem) as announce:
+        announce("looking for an orbit of samples")
+        orbit = sampled_orbit(chosen.problem)
+    if not orbit.converged:
+        tell(f"no periodic motion: {orbit.status.message}", "bold red")
+        return False
+    tell(orbit._shown())
+    tell("stable" if orbit.stable else "unstable: the motion wanders about it")
+    solution = orbit.solution()
+    content = output.sidecar(chosen.problem, solution, config=dump(chosen))
+    content["orbit"] = {
+        "period": orbit.period,
+        "samples": orbit.samples,
+        "amplitude": np.asarray(orbit.amplitude).tolist(),
+        "multipliers": [[z.real, z.imag] for z in np.asarray(orbit.multipliers).tolist()],
+        "stable": orbit.stable,
+        "residual": orbit.residual,
+    }
+    place = output.reserve(given.out or Path("results") / given.config.stem, "orbit")
+    table = place.with_suffix(".csv")
+    rows = np.arange(solution.ts.size)
+    output.write_trajectory(table, columns(chosen.problem, solution, rows), content["units"])
+    write_json(place, content | {"trajectory": table.name})
+    wrote(table, place)
     return True
 
 
