@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from references.sampled_loops import pid_motion
+from references.sampled_loops import TwoMasses, pid_motion
 
 import jfric
 
@@ -73,6 +73,42 @@ def test_random_loops_agree_with_an_exact_reference(seed):
                    delay=delay, limit=limit, step=step, load=load)
     )  # fmt: skip
     assert np.abs(np.asarray(solution.q[:, 0]) - rows[:, 0]).max() < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_loops_of_two_masses_with_play_agree_with_an_exact_reference(seed):
+    """A driven mass, a spring with play, a second mass; friction on both."""
+    draw = np.random.default_rng(2911851 + seed)
+    m, F_d = draw.uniform(0.02, 0.2, 2), draw.uniform(0.05, 0.3, 2)
+    F_s, T = F_d * draw.uniform(1.0, 1.5, 2), draw.choice([2e-3, 5e-3])
+    k, gap = draw.uniform(20.0, 200.0), draw.choice([0.0, 0.02])
+    bandwidth = draw.uniform(4.0, 10.0)
+    words = dict(kp=m.sum() * bandwidth**2, kd=1.4 * m.sum() * bandwidth, ki=draw.uniform(0.0, 2.0),
+                 delay=draw.choice([0.0, 1.0, 0.5]))  # fmt: skip
+    end, step = 1.0, draw.choice([0.0, 1e-3])
+    encoder = {"resolution": step} if step else {}
+    problem = jfric.Problem(
+        {"motor": "rotation", "arm": "rotation"},
+        {
+            "mass": {"motor": jfric.Mass("motor", m[0]), "arm": jfric.Mass("arm", m[1])},
+            "friction": {
+                name: jfric.Friction(name, jfric.StaticDynamic(F_s[i], F_d[i]), limit=1.0)
+                for i, name in enumerate(("motor", "arm"))
+            },
+            "gap_spring": jfric.elements.GapSpring({"motor": 1.0, "arm": -1.0}, k, k, gap, gap),
+            "load": {"drive": jfric.Load("motor", 0.0)},
+            "controller": jfric.Controller(
+                "motor", "load.drive", period=T, reference=0.8, **words, **encoder
+            ),
+        },
+        time=end,
+    )
+    count = round(end / T)
+    solver = jfric.EventDriven(max_events=4096)
+    solution = jfric.simulate(problem, solver, ts=jnp.arange(count + 1) * T).check()
+    plant = TwoMasses(m, F_s, F_d, k, gap)
+    rows = np.array(pid_motion(T=T, end=end, r=lambda t: 0.8, step=step, plant=plant, **words))
+    assert np.abs(np.asarray(solution.q) - rows[:, :2]).max() < 1e-9
 
 
 def test_derivatives_by_gains_periods_and_delays_are_those_of_differences():
