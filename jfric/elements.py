@@ -5,7 +5,13 @@ Laws of friction are in :mod:`jfric.laws`, functions of time in :mod:`jfric.func
 
 from jfric.system.body import Body, Gravity, Ground, LinkSpring
 from jfric.system.bristle import AbstractBristle, BoucWen, Dahl, LuGre, RateState
-from jfric.system.controller import AbstractController, Controller, Reading, StepController
+from jfric.system.controller import (
+    AbstractController,
+    Controller,
+    Reading,
+    StateFeedback,
+    StepController,
+)
 from jfric.system.direction import Direction, along, as_direction, between
 from jfric.system.elements import (
     Base,
@@ -43,7 +49,7 @@ __all__ = [  # noqa: RUF022
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
     "ForceField", "Lagrangian", "Pendulum", "Load", "Base",
     # Controllers.
-    "Controller", "StepController", "AbstractController", "Reading",
+    "Controller", "StateFeedback", "StepController", "AbstractController", "Reading",
     # Friction, contact, and what is held.
     "Friction", "Contact", "Joint", "Velocity", "Event",
     # Friction with memory, and other states.

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from references.sampled_loops import TwoMasses, pid_motion
+from references.sampled_loops import TwoMasses, moved, pid_motion
+from scipy.signal import bilinear, lfilter
 
 import jfric
 
@@ -266,3 +267,98 @@ def test_orbits_of_systems_with_controllers_are_those_of_samples():
         jfric.periodic_orbit(servo())
     with pytest.raises(jfric.ProblemError, match="controller: found none"):
         jfric.periodic.sampled_orbit(braked())
+
+
+def test_filters_of_the_output_are_those_of_signal_processing():
+    """Derivative filter, notch and lag against SciPy, for a body that its friction holds."""
+    T, kp, kd, tau, notch, width, smooth = 1e-3, 3.0, 0.2, 5e-3, 2 * np.pi * 40.0, 0.3, 2e-3
+    wave = jfric.Harmonic(0.1, 2 * np.pi * 15.0)
+    problem = servo(time=0.2, period=T, kp=kp, ki=0.0, kd=kd, tau=tau, notch=notch, on="error",
+                    notch_width=width, smooth=smooth, reference=wave)  # fmt: skip
+    held = jfric.set_parameters(problem, {"friction.mu_s": 1e3, "friction.mu_d": 1e3})
+    commands = np.asarray(jfric.simulate(held, ts=T * (np.arange(200) + 0.5)).commands[:, 0])
+    r = np.array([float(wave(k * T)) for k in range(200)])
+    rate = lfilter([T / (tau + T)], [1.0, -tau / (tau + T)], np.diff(r, prepend=r[0]) / T)
+    b, a = bilinear(
+        [1.0, 0.0, (2 / T * np.tan(notch * T / 2)) ** 2],
+        [1.0, width * 2 / T * np.tan(notch * T / 2), (2 / T * np.tan(notch * T / 2)) ** 2],
+        1 / T,
+    )
+    u = lfilter(b, a, kp * r + kd * rate)
+    u = lfilter([T / (smooth + T)], [1.0, -smooth / (smooth + T)], u)
+    assert np.abs(commands - u).max() < 1e-12 * np.abs(u).max() + 1e-13
+
+
+CASCADE = """
+dofs = {x = "rotation"}
+[time]
+end = "2 s"
+[mass]
+dof = "x"
+m = "0.05 kg*m^2"
+[friction]
+dof = "x"
+limit = "0.1 N*m"
+[load.motor]
+dof = "x"
+F = 0
+[controller.position]
+reads = "x"
+drives = "controller.speed"
+kp = "20/s"
+limit = "4 rad/s"
+reference = "1.5 rad"
+period = "4 ms"
+[controller.speed]
+reads = "v.x"
+drives = "load.motor"
+kp = 2
+ki = 10
+period = "1 ms"
+"""
+
+
+def cascade(end, kp, limit, target, slow, fast, m, F):
+    """A position loop that sets the reference of a speed loop, sample by sample."""
+    q = v = integral = r = 0.0
+    ratio = round(slow / fast)
+    for k in range(round(end / fast)):
+        if k % ratio == 0:
+            r = min(max(kp * (target - q), -limit), limit)
+        integral += fast * (r - v)
+        q, v = moved(q, v, 2.0 * (r - v) + 10.0 * integral, fast, m, F, F)
+    return q, v
+
+
+def test_a_cascade_in_a_file_agrees_with_an_exact_reference(tmp_path):
+    """The outer of two controllers comes first, at samples of both; the file can be written."""
+    path = tmp_path / "axis.toml"
+    path.write_text(CASCADE)
+    problem = jfric.load(path)
+    final = jfric.simulate(problem).check().final
+    expected = cascade(2.0, 20.0, 4.0, 1.5, 4e-3, 1e-3, 0.05, 0.1)
+    assert abs(float(final.q[0]) - expected[0]) < 1e-12
+    again = tmp_path / "again.toml"
+    again.write_text(jfric.to_toml(problem))
+    assert abs(jfric.simulate(jfric.load(again)).final.q[0] - final.q[0]) < 1e-15
+    command = jfric.observe(problem, "max.command.position").values
+    assert float(command["max.command.position"]) == 4.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('drives = "load.motor"', 'drives = "load.motors"', "controller.speed.drives: no function"),
+        ('reads = "v.x"', 'reads = "v.y"', "controller.speed.reads: no signal 'v.y'"),
+        ('period = "1 ms"', "", "controller.speed.period: missing"),
+        ("F = 0", "F = {harmonic = {amplitude = 1, omega = 1}}", "which is a Harmonic"),
+        ('drives = "load.motor"', 'drives = "controller.position"', "must form a chain"),
+        ('drives = "controller.speed"', 'drives = "load.motor"', "which controller.position sets"),
+        ("kp = 2", "kp = 2\nlag = 0.1", "controller.speed.lag: found 0.1 s"),
+    ],
+)
+def test_controllers_that_do_not_fit_are_refused(tmp_path, old, new, words):
+    path = tmp_path / "axis.toml"
+    path.write_text(CASCADE.replace(old, new))
+    with pytest.raises(jfric.ProblemError, match=words):
+        jfric.simulate(jfric.load(path))

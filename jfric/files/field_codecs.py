@@ -76,6 +76,7 @@ FORMS: dict[str, Codec] = {
     "formulas": Formulas(FormulaNumber()),
     "name": Text(),
     "text": Text(missing="a point such as 'rod.tip'"),
+    "names": OneOrSeveral(Text(), List(Text())),
     "texts": List(Text(), 2, 2, missing="two points such as ['rod.tip', 'ground']"),
     "bodies": List(Text(), 2, 2, missing="two bodies such as ['wheel', 'pinion']"),
     "corners": List(Text(), missing="corners such as ['box.a', 'box.b', 'box.c']"),

@@ -214,6 +214,7 @@ class Cut(Record):
 
 
 FUNCTION = CLASSES[AbstractFunction] = Either(ConstantCodec())
+FORMS["functions"] = List(FUNCTION)
 FORMS["belt"] = Either(FUNCTION, Belts(FUNCTION, 2, 3))
 _WAVE = Wave(
     Harmonic,

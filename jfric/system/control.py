@@ -11,7 +11,7 @@ import numpy as np
 from jax.core import Tracer
 
 from jfric.errors import ProblemError, nearest
-from jfric.system.controller import AbstractController, Controller
+from jfric.system.controller import AbstractController, Controller, StateFeedback
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.functions import AbstractFunction, Constant
 from jfric.system.held import Held, with_held
@@ -187,6 +187,18 @@ def require_controller(
                 f"{where}.drives: found {path!r}, which is a {type(given).__name__}; a controller "
                 "sets all of it: give it the number 0, and add an element for the other part"
             )
+
+
+def _require_gains(where: str, controller: StateFeedback) -> None:
+    count = len(controller.signals)
+    if np.shape(controller.K) not in ((count,), ()) or np.ndim(controller.K) == 0:
+        raise ProblemError(
+            f"{where}.K: found {np.size(controller.K)} gains, needs {count}, one for each signal"
+        )
+    if len(controller.follows) > count:
+        raise ProblemError(
+            f"{where}.follows: found {len(controller.follows)} references for {count} signals"
+        )
 
 
 def require_loops(problem: AbstractProblem) -> None:

@@ -110,6 +110,9 @@ class Memory(NamedTuple):
     integral: Float[Array, ""]
     #: Filtered rate of the derivative action.
     rate: Float[Array, ""]
+    #: State of the notch filter, and the smoothed output.
+    notch: Float[Array, " 2"]
+    smooth: Float[Array, ""]
     output: Float[Array, " longest"]
     #: Present value of the output after delay and filter of the drive.
     drive: Float[Array, ""]
@@ -120,6 +123,7 @@ class Controller(AbstractController):
 
         e[k] = r[k] - y[k]
         u[k] = kp e[k] + ki dt sum e + kd D[k] + kv r' + ka r'' + kc sign r'
+        u filtered by a notch and a first-order lag
         u[k] clipped to +-limit, and to u[k-1] +- slew dt
         lag dw/dt + w = u[k - delay]           until the next sample
         force = gain w
@@ -129,10 +133,12 @@ class Controller(AbstractController):
     ``mean`` samples, of ``-y`` (``on="measurement"``) or of ``e`` (``on="error"``), smoothed with
     the time constant ``tau`` [s]. The integral is constant in saturation, and where ``e`` is within
     ``deadband``. ``kv``, ``ka``: feed-forward of the velocity and acceleration of the reference,
-    ``kc``: of dry friction.
-    ``slew``: largest change of ``u`` per second. ``delay`` counts samples. ``lag`` [s]: time
-    constant of the drive. ``reads``: the signal, a degree of freedom or a velocity ``"v.x"``;
-    ``drives``: path of the load that it sets; ``reference``: a function of time.
+    ``kc``: of dry friction. ``notch``: angular frequency ``w`` that the output does not contain,
+    with the filter ``(s^2 + w^2)/(s^2 + notch_width w s + w^2)``, bilinear; ``smooth``: time
+    constant of a lag of the output [s]. ``slew``: largest change of ``u`` per second. ``delay``
+    counts samples. ``lag`` [s]: time constant of the drive. ``reads``: the signal, a degree of
+    freedom or a velocity ``"v.x"``; ``drives``: path of the load that it sets; ``reference``: a
+    function of time.
 
     With a ``period`` [s] it is an element of a problem, see :class:`AbstractController`. Without
     one it belongs to a fit, where the samples of the record are those of the controller; there
@@ -184,6 +190,11 @@ class Controller(AbstractController):
     kv: Scalar = eqx.field(default=None, **holds(converter=optional))
     ka: Scalar = eqx.field(default=None, **holds(converter=optional))
     kc: Scalar = eqx.field(default=None, **holds(converter=optional))
+    notch: Scalar = eqx.field(
+        default=None, **holds("angular velocity", above=0.0, converter=optional)
+    )
+    notch_width: Scalar = eqx.field(default=0.5, **holds("pure number", above=0.0))
+    smooth: Scalar = eqx.field(default=None, **holds("time", at_least=0.0, converter=optional))
     deadband: Scalar = eqx.field(default=None, **holds(at_least=0.0, converter=optional))
     dead_time: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
     #: Longest delay that can be asked for [samples].
@@ -212,9 +223,10 @@ class Controller(AbstractController):
     def start(self, r, q, v, dt) -> Memory:
         """Memory of a controller that has watched a motion at constant velocity ``v``."""
         memory = self._watched(r, q, v, dt)
-        u, *_ = self._output(memory, r, (0.0, 0.0), q, dt)
+        u, after = self._sampled(memory, r, (0.0, 0.0), q, dt)
         u = jnp.asarray(u, q.dtype)
-        return memory._replace(output=jnp.full((self.longest + 1,), u), drive=u)
+        held = memory._replace(notch=after.notch, smooth=after.smooth)
+        return held._replace(output=jnp.full((self.longest + 1,), u), drive=u)
 
     def step(self, memory: Memory, r, y, dt):
         """Force until the next sample, and the memory, for reference ``r`` and reading ``y``."""
@@ -230,34 +242,26 @@ class Controller(AbstractController):
         y = q - back * dt * v
         none = jnp.zeros_like(q)
         output = jnp.zeros((self.longest + 1,), q.dtype)
-        return Memory(y, r - y, none, none, output, none)
+        return Memory(y, r - y, none, none, jnp.stack([none, none]), none, output, none)
 
     def _sampled(self, memory: Memory, r, rates, y, dt) -> tuple[Any, Memory]:
         """The output at a sample, and the memory after it; the state of the drive is left."""
-        u, integral, rate = self._output(memory, r, rates, y, dt)
-        new = memory._replace(
-            y=jnp.concatenate([y[None], memory.y[:-1]]),
-            e=jnp.concatenate([(r - y)[None], memory.e[:-1]]),
-            integral=integral,
-            rate=rate,
-            output=jnp.concatenate([u[None], memory.output[:-1]]),
-        )
-        return u, new
-
-    def _output(self, memory: Memory, r, rates, y, dt):
         e = r - y
         # Means over m samples differ by the newest minus the one that has left, over m.
-        rate = (memory.y[-1] - y if self.on == "measurement" else e - memory.e[-1]) / (
-            self.mean * dt
-        )
+        difference = memory.y[-1] - y if self.on == "measurement" else e - memory.e[-1]
+        rate = difference / (self.mean * dt)
         if self.tau is not None:
             rate = memory.rate + (rate - memory.rate) * dt / (self.tau + dt)
         integral = memory.integral + dt * e
-        u = wanted = self.kp * e + self.ki * integral + self.kd * rate
+        u = self.kp * e + self.ki * integral + self.kd * rate
         for factor, what in ((self.kv, rates[0]), (self.ka, rates[1])):
-            wanted = u = u if factor is None else u + factor * what
+            u = u if factor is None else u + factor * what
         if self.kc is not None:
-            wanted = u = u + self.kc * jnp.sign(rates[0])
+            u = u + self.kc * jnp.sign(rates[0])
+        u, notch = self._without_notch(u, memory.notch, dt)
+        if self.smooth is not None:
+            u = memory.smooth + (u - memory.smooth) * dt / (self.smooth + dt)
+        smooth = wanted = u
         if self.limit is not None:
             u = jnp.clip(u, -self.limit, self.limit)
         if self.slew is not None:
@@ -265,7 +269,88 @@ class Controller(AbstractController):
         kept = u != wanted
         if self.deadband is not None:
             kept = kept | (jnp.abs(e) <= self.deadband)
-        return u, jnp.where(kept, memory.integral, integral), rate
+        new = memory._replace(
+            y=jnp.concatenate([y[None], memory.y[:-1]]),
+            e=jnp.concatenate([e[None], memory.e[:-1]]),
+            integral=jnp.where(kept, memory.integral, integral),
+            rate=jnp.asarray(rate, memory.rate.dtype),
+            notch=notch,
+            smooth=jnp.asarray(smooth, memory.smooth.dtype),
+            output=jnp.concatenate([u[None], memory.output[:-1]]),
+        )
+        return u, new
+
+    def _without_notch(self, u, state: Float[Array, " 2"], dt):
+        """The filtered output, and the state of the filter: bilinear, exact at its frequency."""
+        if self.notch is None:
+            return u, state
+        w = 2.0 * jnp.tan(0.5 * self.notch * dt)
+        side = 4.0 + self.notch_width * 2.0 * w + w**2
+        b0, b1 = (4.0 + w**2) / side, (2.0 * w**2 - 8.0) / side
+        a2 = (4.0 - self.notch_width * 2.0 * w + w**2) / side
+        found = b0 * u + state[0]
+        after = jnp.stack([b1 * u - b1 * found + state[1], b0 * u - a2 * found])
+        return found, after.astype(state.dtype)
+
+
+class StateFeedback(AbstractController):
+    """Sampled state feedback ``u = sum_i K[i] (r[i] - y[i])``, clipped to ``+-limit``.
+
+    ``reads``: the signals ``y``, positions, velocities and states; ``K``: a gain for each;
+    ``follows``: functions of time ``r`` for the first of them, zero for the others. ``drives``,
+    ``period`` and the other fields: see :class:`AbstractController`. A cart that goes to 0.1 m::
+
+        >>> loop = jfric.elements.StateFeedback(
+        ...     ("x", "v.x"), "load.motor", period=1e-3, K=[20.0, 6.0], follows=[0.1]
+        ... )
+        >>> cart = jfric.Problem(
+        ...     "x",
+        ...     {
+        ...         "mass": jfric.Mass("x", 1.0),
+        ...         "load": {"motor": jfric.Load("x", 0.0)},
+        ...         "state_feedback": loop,
+        ...     },
+        ...     time=8.0,
+        ... )
+        >>> round(float(jfric.simulate(cart).final.q[0]), 6)
+        0.1
+    """
+
+    reads: tuple[str, ...] = eqx.field(converter=_names, **written("names"))
+    drives: str = eqx.field(**written("name"))
+    period: Scalar = eqx.field(**holds("time", above=0.0))
+    K: Scalar = eqx.field(**holds(form="list"))
+    follows: tuple[AbstractFunction, ...] = eqx.field(
+        default=(), **holds(form="functions", converter=_functions)
+    )
+    limit: Scalar = eqx.field(default=None, **holds(above=0.0, converter=optional))
+    phase: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
+    resolution: Scalar = eqx.field(default=None, **holds(above=0.0, converter=optional))
+    delay: Scalar = eqx.field(default=0.0, **holds("pure number", at_least=0.0, at_most=SAMPLES))
+    dead_time: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
+    longest: int = eqx.field(default=0, **written("count"))
+
+    def __post_init__(self) -> None:
+        if not self.longest:
+            self.longest = longest_of(self.delay, self.dead_time, self.period)
+
+    @property
+    def references(self) -> tuple[AbstractFunction, ...]:
+        """The functions that it follows."""
+        return self.follows
+
+    def begin(self, reading: Reading, v: Float[Array, " m"]) -> tuple[()]:
+        """Nothing: the output depends on the present reading alone."""
+        del reading, v
+        return ()
+
+    def command(self, memory: tuple[()], reading: Reading) -> tuple[Float[Array, " d"], tuple[()]]:
+        """The output, and no memory."""
+        r = jnp.pad(reading.r, (0, len(reading.y) - len(reading.r)))
+        u = jnp.sum(self.K * (r - reading.y))
+        if self.limit is not None:
+            u = jnp.clip(u, -self.limit, self.limit)
+        return u[None], memory
 
 
 class StepController(AbstractController):

@@ -11,7 +11,7 @@ import equinox as eqx
 
 from jfric.system.body import Body, Gravity, Ground, LinkSpring, references
 from jfric.system.bristle import BRISTLES
-from jfric.system.controller import Controller, StepController
+from jfric.system.controller import Controller, StateFeedback, StepController
 from jfric.system.direction import Direction, as_direction
 from jfric.system.event import Event
 from jfric.system.fields import Scalar, about, holds, optional, scalar, written
@@ -392,6 +392,7 @@ SECTIONS: dict[str, type[eqx.Module]] = {
     "force_field": ForceField,
     "event": Event,
     "controller": Controller,
+    "state_feedback": StateFeedback,
     "step_controller": StepController,
 }
 
