@@ -125,8 +125,9 @@ def sampled_orbit(
     start: SampledOrbit | None = None,
     solver: EventDriven | None = None,
 ) -> SampledOrbit:
-    """A periodic motion of a ``problem`` with controllers: Newton's method on the map of samples.
+    """The periodic motion of a ``problem`` with controllers, a fixed point of a map of samples.
 
+    It is found by Newton's method; ``solver``: an :class:`jfric.EventDriven` with settings.
     The guess is the best recurrence in the second half of the problem's time span, which has to
     contain several periods; ``samples``: the number of samples of the orbit, if it is known;
     ``start``: an orbit for other numbers, from which to begin. Functions of time must be constant.
@@ -148,7 +149,7 @@ def sampled_orbit(
         ... )
         >>> orbit = jfric.periodic.sampled_orbit(wheel).check()
         >>> bool(3.9 < orbit.period < 4.2), round(float(orbit.amplitude[0]), 3)
-        (True, 0.028)
+        (True, 0.027)
     """
     problem = build(problem)
     solver = _solver(problem, solver)
@@ -178,9 +179,29 @@ def sampled_orbits(
     *,
     solver: EventDriven | None = None,
 ) -> list[SampledOrbit]:
-    """Orbits for ``values`` of the parameter at ``path`` (``"controller.ki"``,
-    ``"controller.period"``, ``"friction.mu_s"``), each from the one before, or from a recurrence of
-    its own motion where that fails; see :func:`sampled_orbit`."""
+    """Periodic motions of a ``problem`` with controllers, for several values of one parameter.
+
+    ``path``: of the parameter (``"controller.ki"``, ``"controller.period"``,
+    ``"friction.mu_s"``); ``values``: its values, in the order of a path. Each orbit is found from
+    the one before, or from a recurrence of its own motion where that fails; ``solver`` as for
+    :func:`sampled_orbit`. A larger integral gain makes the wheel of that example hunt faster::
+
+        >>> wheel = jfric.Problem(
+        ...     {"x": "rotation"},
+        ...     {
+        ...         "mass": jfric.Mass("x", 0.05),
+        ...         "friction": jfric.Friction("x", jfric.StaticDynamic(0.6, 0.4), limit=1.0),
+        ...         "load": {"motor": jfric.Load("x", 0.0)},
+        ...         "controller": jfric.Controller(
+        ...             "x", "load.motor", kp=5.0, ki=20.0, kd=0.5, period=1e-2, reference=0.5
+        ...         ),
+        ...     },
+        ...     time=60.0,
+        ... )
+        >>> path = jfric.periodic.sampled_orbits(wheel, "controller.ki", [20.0, 30.0])
+        >>> [orbit.converged for orbit in path], path[1].period < path[0].period
+        ([True, True], True)
+    """
     found: list[SampledOrbit] = []
     for value in values:
         before = found[-1] if found and found[-1].converged else None
@@ -190,8 +211,11 @@ def sampled_orbits(
 
 
 def hunts(problem: Problem, values: Mapping[str, float] | None = None) -> bool:
-    """Whether the motion has not come to rest: a degree of freedom still moves in the second half
-    of the problem's time span, by more than a millionth of its whole way::
+    """Whether the motion of a ``problem`` does not come to rest.
+
+    That is so where a degree of freedom still moves in the second half of the problem's time span,
+    by more than a millionth of its whole way; ``values``: numbers by path, in place of those of the
+    problem. The integral of a loop keeps a block with static friction moving::
 
         >>> loop = jfric.Controller("x", "load.motor", kp=5.0, ki=20.0, kd=0.5, period=1e-2)
         >>> block = jfric.Problem(
@@ -219,9 +243,11 @@ def hunts(problem: Problem, values: Mapping[str, float] | None = None) -> bool:
 def hunting_limit(
     problem: Problem, path: str, low: float, high: float, *, rounds: int = 30
 ) -> float:
-    """The number at ``path`` between ``low`` and ``high`` at which :func:`hunts` changes, by
-    halving: the smallest friction compensation (``"controller.kc"``) or the largest integral gain
-    without hunting, for instance.
+    """The number at ``path`` between ``low`` and ``high`` at which hunting begins or ends.
+
+    It is found by halving, ``rounds`` times, with :func:`hunts` as the question to the motion of
+    ``problem``: the smallest dead band of the integral (``"controller.deadband"``) or the largest
+    static friction without hunting, for instance. Example: see :func:`hunts`.
 
     Raises :class:`jfric.ProblemError` where both ends hunt, or neither does.
     """

@@ -42,6 +42,7 @@ class AbstractController(eqx.Module):
     (``"load.motor.F"``), also the reference of another controller
     (``"controller.inner.reference"``): of samples at the same time the outer comes first. An output
     acts ``delay`` samples and ``dead_time`` [s] after its sample; it is zero before the first.
+    ``longest``: most samples until an output acts, where these numbers are to be varied.
     Example: see :class:`jfric.elements.StepController`.
     """
 
@@ -298,7 +299,8 @@ class StateFeedback(AbstractController):
 
     ``reads``: the signals ``y``, positions, velocities and states; ``K``: a gain for each;
     ``follows``: functions of time ``r`` for the first of them, zero for the others. ``drives``,
-    ``period`` and the other fields: see :class:`AbstractController`. A cart that goes to 0.1 m::
+    ``period``, ``longest`` and the other fields: see :class:`AbstractController`. A cart
+    that goes to 0.1 m::
 
         >>> loop = jfric.elements.StateFeedback(
         ...     ("x", "v.x"), "load.motor", period=1e-3, K=[20.0, 6.0], follows=[0.1]
@@ -359,8 +361,9 @@ class StepController(AbstractController):
     ``step``: a JAX function ``(memory, reading, gains)`` that returns the outputs, in the order of
     ``drives``, and the new memory; ``reading`` is a :class:`Reading`. ``memory``: before the first
     sample, an array or a tree of them; ``gains``: numbers by name, which sweeps and fits find as
-    ``step_controller.NAME``; ``follows``: functions of time as references. Other fields: see
-    :class:`AbstractController`. A load that pushes until it has seen the body move::
+    ``step_controller.gains.NAME``; ``follows``: functions of time as references. ``reads``,
+    ``drives``, ``period``, ``longest`` and other fields: see :class:`AbstractController`.
+    A load that pushes until it has seen the body move::
 
         >>> def push(memory, reading, gains):
         ...     seen = jnp.where(reading.y[1] > 0.0, 1.0, memory)
