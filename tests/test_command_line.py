@@ -306,25 +306,31 @@ kp = 1.0
 """
 
 
-def test_a_file_with_a_controller_is_not_run_without_its_loop(tmp_path):
+def test_a_controller_without_samples_of_its_own_is_for_fits(tmp_path):
     config = tmp_path / "block.toml"
     config.write_text(SMALL.format(expected=0.5) + CONTROLLED)
     for line in (
         ["run", "--out", tmp_path],
         ["sweep", "--vary", "friction.mu=0.1:0.2:2", "--observe", "final.x"],
         ["periodic"],
-        ["export"],
-        ["bias"],
-        ["equilibria"],
         ["verify"],
     ):
         command, *options = map(str, line)
         found = CliRunner().invoke(app, [command, str(config), *options])
+        words = " ".join(found.output.split())
         assert found.exit_code == 2, (command, found.output)
-        assert "found a table [controller], which only jfric fit" in " ".join(found.output.split())
+        assert "controller.period: missing; give the time between two samples" in words, words
     assert CliRunner().invoke(app, ["show", str(config)]).exit_code == 0
-    with pytest.raises(jfric.ProblemError, match=r"block.toml: found a table \[controller\]"):
-        jfric.load(config)
+    assert "controller.kp" in jfric.parameters(jfric.load(config))
+
+
+def test_analyses_of_positions_and_velocities_refuse_a_controller(tmp_path):
+    config = tmp_path / "block.toml"
+    config.write_text(SMALL.format(expected=0.5) + CONTROLLED + 'period = "1 ms"\n')
+    for command in ("bias", "equilibria"):
+        found = CliRunner().invoke(app, [command, str(config)])
+        assert found.exit_code == 2, (command, found.output)
+        assert "controller: found a controller" in " ".join(found.output.split())
 
 
 def test_every_help_shows_its_brackets():

@@ -284,7 +284,7 @@ class Controller(AbstractController):
     def _without_notch(self, u, state: Float[Array, " 2"], dt):
         """The filtered output, and the state of the filter: bilinear, exact at its frequency."""
         if self.notch is None:
-            return u, state
+            return u, jnp.zeros_like(state)
         w = 2.0 * jnp.tan(0.5 * self.notch * dt)
         side = 4.0 + self.notch_width * 2.0 * w + w**2
         b0, b1 = (4.0 + w**2) / side, (2.0 * w**2 - 8.0) / side
