@@ -1,9 +1,14 @@
 """Logs as machines write them, each read without a word about its layout: heads, times, wraps."""
 
+import json
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import jfric
+from jfric.cli.main import app
+from jfric.cli.run_fit import run_fit
 from jfric.files.read_toml import loads
 from jfric.fits.data.measured_files import read_columns, read_experiments
 from jfric.fits.data.proposal import propose
@@ -274,3 +279,169 @@ def test_text_files_have_several_endings(tmp_path):
         path = tmp_path / f"run{suffix}"
         path.write_text("t\tx\n0\t1\n1\t2\n")
         assert read_columns(path).values["x"].tolist() == [1.0, 2.0]
+
+
+SHIFT, DRIFT = 1.2345, 80e-6
+
+
+def sweep(t):
+    """A motion that does not repeat itself."""
+    return 0.1 * np.sin(2.0 * t + 1.5 * t**2) + 0.02 * t
+
+
+def pair(noise=1e-4):
+    """A drive that gives its position, and a scope, started later, with position and force."""
+    rng = np.random.default_rng(2)
+    t, own = np.arange(0.0, 8.0, 1e-3), np.arange(0.0, 6.0, 4e-4)
+    late = SHIFT + (1.0 + DRIFT) * own
+    x = sweep(t) + noise * rng.normal(size=t.size)
+    volts = 2.0 - 3.0 * (sweep(late) + noise * rng.normal(size=own.size))
+    return t, x, own, volts, 10.0 * np.cos(late)
+
+
+def test_two_clocks_are_joined_by_a_common_signal():
+    t, x, own, volts, force = pair()
+    drive = jfric.Experiment(t, y={"x": x}, meta={"name": "drive"})
+    scope = jfric.Experiment(
+        own, u={"load.F": force}, y={"x": -volts, "a.x": own}, meta={"name": "s"}
+    )
+    both = jfric.join_records(drive, scope, "x")
+    assert abs(both.t[0] - SHIFT) < 2e-3
+    assert abs(both.t[-1] - (SHIFT + (1.0 + DRIFT) * own[-1])) < 2e-3
+    # The clock is far better known than the step of the samples.
+    np.testing.assert_allclose(SHIFT + (1.0 + DRIFT) * both.y["a.x"], both.t, atol=1e-4)
+    np.testing.assert_allclose(both.u["load.F"], 10.0 * np.cos(both.t), atol=1e-2)
+    np.testing.assert_array_equal(both.y["x"], x[np.searchsorted(t, both.t)])
+    (remark,) = both.meta["remarks"]
+    assert remark.startswith("the clock of s was found by x: t = 1.234")
+    # In the other order the scope has the clock.
+    back = jfric.join_records(scope, drive, "x")
+    assert abs(back.t[0]) < 1e-9
+    assert abs(back.t[-1] - own[-1]) < 1e-9
+
+
+def test_clocks_that_cannot_be_found_are_refused():
+    t = np.arange(0.0, 10.0, 1e-2)
+    wave = jfric.Experiment(t, y={"x": np.sin(8.0 * t)})
+    with pytest.raises(jfric.ProblemError, match=r"x: shifts of .* fit equally well"):
+        jfric.join_records(wave, wave, "x")
+    noise = np.random.default_rng(0).normal(size=(2, t.size))
+    one, other = (jfric.Experiment(t, y={"x": x}) for x in noise)
+    with pytest.raises(jfric.ProblemError, match=r"x: found a correlation of at most 0\.\d+"):
+        jfric.join_records(one, other, "x")
+    with pytest.raises(jfric.ProblemError, match="signal: found 'v', the first record has x"):
+        jfric.join_records(one, other, "v")
+    still = jfric.Experiment(t, y={"x": 0.0 * t})
+    with pytest.raises(jfric.ProblemError, match="x: the second record never changes"):
+        jfric.join_records(one, still, "x")
+
+
+BESIDE = """
+[data]
+time = "t"
+[data.y]
+x = "x"
+[data.beside]
+file = "*_scope.csv"
+join = "x"
+time = "Second"
+[data.beside.y]
+x = {column = "CH1", unit = "-0.5 m"}
+[data.beside.u]
+"load.F" = {column = "CH2", unit = "20 N"}
+"""
+
+
+def test_a_second_file_of_a_run_stands_in_the_table(tmp_path):
+    t, x, own, volts, force = pair()
+    (tmp_path / "run.csv").write_text("t,x\n" + rows(t, x))
+    head = "Second,CH1,CH2\n"
+    (tmp_path / "run_scope.csv").write_text(head + rows(own, volts, force / 20.0))
+    (found,) = read_experiments(loads(SYSTEM + BESIDE), tmp_path / "run.csv")
+    assert found.name == "run"
+    np.testing.assert_allclose(found.u["load.F"], 10.0 * np.cos(found.t), atol=1e-2)
+    assert "the clock of run_scope was found by x" in said(found)
+    # Written and read again.
+    text = jfric.to_toml(loads(SYSTEM + BESIDE))
+    (again,) = read_experiments(loads(text), tmp_path / "run.csv")
+    np.testing.assert_array_equal(again.u["load.F"], found.u["load.F"])
+    # A signal that the system does not know only gives the clock.
+    table = BESIDE.replace('x = "x"\n', 'x = "x"\nsync = "x"\n').replace(
+        'join = "x"', 'join = "sync"'
+    )
+    table = table.replace('x = {column = "CH1"', 'sync = {column = "CH1"')
+    (other,) = read_experiments(loads(SYSTEM + table), tmp_path / "run.csv")
+    assert set(other.y) == {"x"}
+    np.testing.assert_array_equal(other.u["load.F"], found.u["load.F"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('join = "x"', 'join = "y"', "data.beside.join: found 'y', data has x"),
+        (
+            'x = {column = "CH1", unit = "-0.5 m"}',
+            "",
+            "data.beside.join: found 'x', data.beside has",
+        ),
+        ('file = "*_scope.csv"', "", "data.beside.file: missing"),
+        ("[data]\n", '[data]\nrecords = "*"\n', "data.beside: found one with data.records"),
+    ],
+)
+def test_wrong_tables_of_second_files_are_one_sentence(old, new, sentence):
+    with pytest.raises(jfric.ProblemError) as caught:
+        loads(SYSTEM + BESIDE.replace(old, new))
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def fitted(folder, content, free, system=ROTOR):
+    """Values and remarks of ``jfric fit`` with the table that ``jfric fit --init`` writes."""
+    folder.joinpath("run.csv").write_text(content)
+    folder.joinpath("system.toml").write_text(system)
+    run = CliRunner().invoke
+    table = run(app, ["fit", str(folder / "system.toml"), "--init", str(folder / "run.csv")])
+    assert table.exit_code == 0, table.output
+    folder.joinpath("system.toml").write_text(system + table.output)
+    words = ["fit", str(folder / "system.toml"), "--data", str(folder / "run.csv")]
+    done = run(app, [*words, "--free", free, "--starts", "2", "--out", str(folder / "fit.json")])
+    assert done.exit_code == 0, done.output
+    found = json.loads((folder / "fit.json").read_text())["parameters"]
+    values = {name: row["value"] for name, row in found.items()}
+    return values, " ".join(done.output.split())
+
+
+def test_a_wrapped_angle_gives_the_limit_of_friction(tmp_path):
+    """Coasting from 10 rad/s against 0.1 N m. Wrapped, the limit was at its bound of 1 N m, and
+    the fit had converged."""
+    t = 0.005 * np.arange(201)
+    degrees = np.degrees(10.0 * t - 0.05 * t**2) % 360.0
+    content = "t [s],angle [deg]\n" + rows(t, np.round(degrees, 3))
+    system = ROTOR + '[initial.phi]\nv = "10 rad/s"\n'
+    values, output = fitted(tmp_path, content, "friction.limit=0.01:1", system)
+    assert abs(values["friction.limit"] - 0.1) < 1e-3
+    assert "column 'angle [deg]' begins anew every turn, 1 times: it was unwrapped" in output
+
+
+def test_seconds_since_1970_count_from_the_first_sample(tmp_path):
+    t = 0.005 * np.arange(201)
+    content = "time,position\n" + rows([f"{1714564800 + a:.3f}" for a in t], t**2)
+    found, _ = proposed(tmp_path, content)
+    np.testing.assert_allclose(found.t, t, atol=1e-6)
+    assert "times count from the first sample, at 1.7145648e+09 s" in said(found)
+
+
+@pytest.mark.parametrize("first", [-0.5, 3.0])
+def test_a_record_outside_of_the_simulated_time_is_refused(tmp_path, first):
+    """The motion was simulated from the start of the problem: another motion."""
+    path, t = tmp_path / "run.csv", 0.01 * np.arange(101)
+    path.write_text("t,phi\n" + rows(first + t, 10.0 * t - 0.15 * t**2))
+    table = '[data]\ntime = "t"\n[data.y]\nphi = "phi"\n'
+    free = {"friction.limit": jfric.Free(0.01, 1.0)}
+    sentence = rf"found a first sample at {first:g} s, the problem goes from 0 s to 1 s; set time"
+    with pytest.raises(jfric.ProblemError, match=sentence):
+        run_fit(loads(ROTOR + table), [path], free)
+    moved = ROTOR.replace("[time]\n", f'[time]\nstart = "{first} s"\n')
+    moved = moved.replace('end = "1 s"', f'end = "{first + 1.0} s"') + "[initial.phi]\nv = 10.0\n"
+    found = run_fit(loads(moved + table), [path], free, starts=2)
+    assert abs(found.values["friction.limit"] - 0.3) < 1e-3

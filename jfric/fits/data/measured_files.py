@@ -13,10 +13,11 @@ import numpy as np
 from jaxtyping import Float
 
 from jfric.errors import ProblemError, first_line, quoted
-from jfric.files.config import Column, Config, Measured
+from jfric.files.config import Beside, Column, Config, Measured
 from jfric.files.read_toml import load_config
 from jfric.fits.data.columns import Table, is_angle
 from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.joining import join_records
 from jfric.fits.data.mat import read_mat
 from jfric.fits.data.repairs import POSITIONS, at_times, first_of_each, unwrapped
 from jfric.fits.data.text_table import read_text
@@ -25,6 +26,9 @@ from jfric.system.units import UnitError, dimensions_of, unit_factor
 SUFFIXES = (".csv", ".txt", ".tsv", ".dat", ".parquet", ".npz", ".mat")
 #: Part of their median by which time steps may differ before a remark says so.
 JITTER = 0.01
+#: Time of the first sample, in lengths of the record, from which on it is that of a clock: seconds
+#: since 1970, or since a machine was switched on.
+FAR = 1000.0
 #: Step, in medians, from which on it is a gap.
 GAP = 1.5
 
@@ -96,13 +100,31 @@ def _parquet(path: Path) -> dict[str, np.ndarray]:
 def _experiments(data: Measured, path: Path) -> list[Experiment]:
     table = read_columns(path)
     if data.records is None:
-        return [_experiment(data, table, path, path.stem)]
+        found = _experiment(data, table, path, path.stem)
+        return [found if data.beside is None else _joined(found, data.beside, path)]
     names = dict.fromkeys(key.partition("/")[0] for key in table.values if "/" in key)
     return [
         _experiment(data, table.record(name), path, name)
         for name in names
         if fnmatch.fnmatchcase(name, data.records)
     ]
+
+
+def _joined(first: Experiment, beside: Beside, path: Path) -> Experiment:
+    """A record with what the second file of the run has."""
+    other = path.with_name(beside.file.replace("*", path.stem))
+    second = _experiment(beside.columns, read_columns(other), other, other.stem)
+    try:
+        found = join_records(first, second, beside.join)
+    except ProblemError as error:
+        raise ProblemError(f"{path} and {other}: {error}") from None
+    if beside.keeps:
+        return found
+    parts = {
+        name: {k: v for k, v in (getattr(found, name) or {}).items() if k != beside.join}
+        for name in ("y", "u", "resolution", "mask")
+    }
+    return replace(found, **parts | {"mask": parts["mask"] or None})
 
 
 def _experiment(data: Measured, table: Table, path: Path, name: str) -> Experiment:
@@ -166,6 +188,9 @@ def _experiment(data: Measured, table: Table, path: Path, name: str) -> Experime
                 values = _without_gaps(values, data, field, where, table, rows, remarks)
             group[quantity] = values[inside]
     t = t[starts][inside]
+    if data.time is not None and abs(t[0]) > FAR * np.ptp(t):
+        remarks.append(f"times count from the first sample, at {t[0]:.9g} s")
+        t = t - t[0]
     remarks += clock_remarks(t) if data.time is not None else ()
     missing = {k: np.isfinite(v) for k, v in groups["y"].items()}
     for k, there in missing.items():
