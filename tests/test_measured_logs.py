@@ -89,6 +89,15 @@ WHOLE = {
     + rows(1e3 * T, MM, N),
     "five lines, decimal comma": "Name;Position;Force\nUnit;mm;N\nOffset;0;0\nScaleFactor;1;1\n"
     "SampleTime;0,001;0,001\n" + rows(T, MM, N, separator=";", decimal=","),
+    "words on the left of all columns": "Name,Position,Force\nUnit,mm,N\nOffset,0,0\n"
+    "SampleTime,0.001,0.001\n\n" + rows(MM, N),
+    "words above numbers of samples": "Name;time;Position;Force\nUnit;ms;mm;N\n"
+    + rows(np.arange(40.0), 1e3 * T, MM, N, separator=";"),
+    "units in brackets": "Time,Position,Force\n(ms),(mm),(N)\n\n" + rows(1e3 * T, MM, N),
+    "remarks of a scope": "#Digilent WaveForms Oscilloscope Acquisition\n#Sample rate: 1000Hz\n"
+    "#Samples: 40\n\nTime (s),Position (mm),Force (N)\n" + rows(T, MM, N),
+    "a step that is not that of the times": "Sample rate;10000\nx-axis;position [mm];force [N]\n"
+    + rows(T, MM, N, separator=";"),
     "pairs with names": "Time [s],Position [mm],Time [s],Force [N]\n" + rows(T, MM, T, N),
     "names above units": "Recorder 7\n\nms,Position,Force\n,mm,N\n" + rows(1e3 * T, MM, N),
     "unit words": "x-axis,Position,Force\nSecond,Millimeter,Newton\n" + rows(T, MM, N),
@@ -180,6 +189,14 @@ def test_the_proposal_for_an_oscilloscope_asks_for_the_size_of_a_volt(tmp_path, 
     assert "# A guess" in text or found.u == {}
 
 
+@pytest.mark.parametrize("kind", [*WHOLE, *SCOPES])
+def test_a_proposal_without_a_system_reads_as_well(tmp_path, kind):
+    path = tmp_path / "run.csv"
+    path.write_text((WHOLE | SCOPES)[kind])
+    (found,) = read_experiments(loads(SYSTEM + propose(path)), path)
+    assert found.t.size == 40
+
+
 def test_a_speed_in_turns_per_minute_is_a_speed(tmp_path):
     head = "MR Configurator2\n2024/05/01\nms,Servo motor speed,Torque\n,r/min,Nm\n"
     found, text = proposed(tmp_path, head + rows(1e3 * T, MM, N), ROTOR)
@@ -208,6 +225,15 @@ def test_a_channel_with_a_slower_clock(tmp_path, filled):
     # An input holds until its next sample.
     np.testing.assert_allclose(found.u["load.F"], np.repeat(N[::4], 4))
     assert "load.F has times of its own, and was brought to those of the record" in said(found)
+
+
+def test_a_scale_in_the_head_is_named_and_not_applied(tmp_path):
+    head = "Name,Position,Force\nUnit,mm,N\nOffset,0,5\nScaleFactor,1,1\nSampleTime[ms],1,1\n"
+    found, text = proposed(tmp_path, head + rows(1e3 * T, MM, N))
+    np.testing.assert_allclose(found.u["load.F"], N)
+    assert "Offset of Force is 5 in line 3: it was not applied" in said(found)
+    assert "# Offset of Force is 5 in line 3: it was not applied" in text
+    assert "ScaleFactor" not in text
 
 
 def test_of_samples_at_one_time_the_first_counts(tmp_path):

@@ -31,6 +31,8 @@ COMMENT = re.compile(r"\s*(?:#|%|//)\s*")
 _NAMES = ("name", "names", "signal", "channel", "kanal", "label", "symbolname")
 _UNITS = ("unit", "units", "einheit", "einheiten", "unité", "verticalunits")
 _TIME_UNITS = ("horizontalunits",)
+#: Rows of numbers that would change the values, and those that change nothing.
+_SCALES = {"offset": 0.0, "scalefactor": 1.0, "scale": 1.0, "gain": 1.0, "factor": 1.0}
 _SAMPLES = r"(?:sampl\w*|abtast\w*?)[\s_-]*"
 _PERIOD = (
     rf"{_SAMPLES}(?:time|interval|intervall|period|zeit)|x?incr?(?:ement)?|tinc|delta[\s_]?[tx]"
@@ -69,13 +71,14 @@ class Step(NamedTuple):
 
 class Head(NamedTuple):
     """Names and units of the columns, the line of the names, the column of times of each column
-    where there are several, and the time between samples."""
+    where there are several, the time between samples, and what a reader should know."""
 
     names: list[str]
     units: dict[str, str]
     line: int | None
     clocks: Mapping[str, str]
     step: Step | None
+    remarks: tuple[str, ...] = ()
 
 
 def read_head(
@@ -94,7 +97,8 @@ def read_head(
         return Head(names, _units_above(rows, names), None, {}, step)
     named = next((rows[word] for word in _NAMES if word in rows), None)
     repeated = named is not None and named.cells.count(named.cells[0]) > 1
-    times = loose(split_unit(above[-1].cells[0])[0]) in TIMES
+    last = above[-1].cells
+    times = loose(split_unit(last[0])[0]) in TIMES and any(last[1:])
     if named is not None and (repeated or (any(w in rows for w in _UNITS) and not times)):
         return _labelled(named, rows, layout.width, step)
     return _plain(above, rows, first, layout, last_empty, step)
@@ -102,21 +106,28 @@ def read_head(
 
 def _labelled(named: Row, rows: dict[str, Row], width: int, step: Step | None) -> Head:
     """The head whose rows begin with what they say."""
-    word, cells = named.cells[0], (named.cells + [""] * width)[:width]
-    of_time = [c == word for c in cells]
-    names = different(
-        [
-            "time" if t else c or f"column {j + 1}"
-            for j, (c, t) in enumerate(zip(cells, of_time, strict=True))
-        ]
-    )
-    row = next((rows[w].cells for w in _UNITS if w in rows), [])
+    word, row = named.cells[0], next((rows[w].cells for w in _UNITS if w in rows), [])
+    # The word may stand above the times, on the left of all columns, or above numbers of samples.
+    beside = len(_stripped(named.cells)) - width == 1
+    cells = (named.cells[beside:] + [""] * width)[:width]
+    says = any(loose(split_unit(c)[0]) in TIMES for c in cells)
+    above = [c == word for c in cells]
+    texts = ["time" if a and not says else c for c, a in zip(cells, above, strict=True)]
+    names = different([c or f"column {j + 1}" for j, c in enumerate(texts)])
     units = {
         n: written(u.strip("[](){} "))
-        for n, u, t in zip(names, row, of_time, strict=False)
-        if u and not t
+        for n, u, a in zip(names, row[beside:], above, strict=False)
+        if u and not a
     }
-    return Head(names, units, named.number, _clocks(names, of_time), step)
+    clocks = {} if says else _clocks(names, above)
+    # What an export has already applied differs from program to program, and by its settings.
+    remarks = tuple(
+        f"{rows[w].cells[0]} of {n} is {c} in line {rows[w].number}: it was not applied"
+        for w, plain in _SCALES.items()
+        for n, c in zip(names, rows[w].cells[beside:] if w in rows else (), strict=False)
+        if number(c, ".") not in (None, plain)
+    )
+    return Head(names, units, named.number, clocks, step, remarks)
 
 
 def _plain(above, rows, first: int, layout: Layout, last_empty: bool, step: Step | None) -> Head:

@@ -205,7 +205,7 @@ def _rows(path: Path, lines, cells, head: Head):
 
 
 def _table(head: Head, rows, where, layout: Layout, encoding) -> Table:
-    values, wrong, of_stamps, remarks = {}, {}, [], []
+    values, wrong, of_stamps, remarks = {}, {}, [], [*head.remarks]
     columns = dict(zip(head.names, zip(*rows, strict=True), strict=True))
     for name, entries in columns.items():
         found = [number(c, layout.decimal) for c in entries]
