@@ -1,15 +1,18 @@
 """Logs as machines write them, each read without a word about its layout: heads, times, wraps."""
 
 import json
+import random
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import jfric
+from jfric.cli.fit_record import sources
 from jfric.cli.main import app
 from jfric.cli.run_fit import run_fit
 from jfric.files.read_toml import loads
+from jfric.files.write_toml import dump
 from jfric.fits.data.measured_files import read_columns, read_experiments
 from jfric.fits.data.proposal import propose
 
@@ -98,7 +101,8 @@ WHOLE = {
     "#Samples: 40\n\nTime (s),Position (mm),Force (N)\n" + rows(T, MM, N),
     "a step that is not that of the times": "Sample rate;10000\nx-axis;position [mm];force [N]\n"
     + rows(T, MM, N, separator=";"),
-    "pairs with names": "Time [s],Position [mm],Time [s],Force [N]\n" + rows(T, MM, T, N),
+    "pairs with names": "Time [ms],Position [mm],Time [ms],Force [N]\n"
+    + rows(1e3 * T, MM, 1e3 * T, N),
     "names above units": "Recorder 7\n\nms,Position,Force\n,mm,N\n" + rows(1e3 * T, MM, N),
     "unit words": "x-axis,Position,Force\nSecond,Millimeter,Newton\n" + rows(T, MM, N),
     "date and time of day": "Date;Time;Position [mm];Force [N]\n"
@@ -197,6 +201,47 @@ def test_a_proposal_without_a_system_reads_as_well(tmp_path, kind):
     assert found.t.size == 40
 
 
+def test_a_proposal_holds_inputs_with_gaps_and_leaves_out_what_has_no_number(tmp_path):
+    content = "time [s],position [mm],force [N],none,far\n0,1,2,,1\n1,2,,,inf\n2,4,3,,2\n"
+    found, text = proposed(tmp_path, content)
+    assert found.u["load.F"].tolist() == [2.0, 2.0, 3.0]
+    assert 'missing_inputs = "hold"' in text
+    assert '"none" holds no numbers, or infinite ones' in text
+    assert '"far" holds no numbers, or infinite ones' in text
+    # Nothing can hold what is missing first.
+    found, text = proposed(tmp_path, content.replace("0,1,2,", "0,1,,"))
+    assert found.u == {}
+    assert "missing_inputs" not in text
+    with pytest.raises(jfric.ProblemError, match=r"data\.y: found no column of numbers beside the"):
+        proposed(tmp_path, "time [s],position [mm]\n0,\n1,inf\n2,\n3,\n")
+
+
+def test_a_proposal_for_a_damaged_log_is_read_or_refused(tmp_path):
+    """Lines of all kinds lost, mixed and broken: what is proposed is always read."""
+    rng, texts = random.Random(7), [*(WHOLE | SCOPES).values()]
+    problem, path, read = loads(SYSTEM).problem, tmp_path / "run.csv", 0
+    for _ in range(300):
+        lines = rng.choice(texts).splitlines()
+        for _ in range(rng.randint(1, 3)):
+            i, j = rng.randrange(min(len(lines), 25)), rng.randrange(3)
+            cell = rng.choice(["µ", '"', "#", "1e400", "NaN", "/", "[", "0", ",", ";", "\t"])
+            at = rng.randrange(len(lines[i]) + 1)
+            lines[i : i + 1] = rng.choice([
+                [],
+                [lines[i], rng.choice(texts).splitlines()[j]],
+                [lines[i][:at] + cell + lines[i][at:]],
+                [lines[i][:at]],
+            ])  # fmt: skip
+        path.write_text("\n".join(lines) + "\n")
+        try:
+            text = propose(path, problem)
+        except jfric.ProblemError:
+            continue
+        read_experiments(loads(SYSTEM + text), path)
+        read += 1
+    assert read > 100
+
+
 def test_a_speed_in_turns_per_minute_is_a_speed(tmp_path):
     head = "MR Configurator2\n2024/05/01\nms,Servo motor speed,Torque\n,r/min,Nm\n"
     found, text = proposed(tmp_path, head + rows(1e3 * T, MM, N), ROTOR)
@@ -225,6 +270,10 @@ def test_a_channel_with_a_slower_clock(tmp_path, filled):
     # An input holds until its next sample.
     np.testing.assert_allclose(found.u["load.F"], np.repeat(N[::4], 4))
     assert "load.F has times of its own, and was brought to those of the record" in said(found)
+    # It may begin within its first step.
+    late = [line.replace("\t0\t", "\t2\t") for line in lines]
+    found, _ = proposed(tmp_path, head + "\n".join(late) + "\n")
+    np.testing.assert_allclose(found.u["load.F"][:4], N[0])
 
 
 def test_a_scale_in_the_head_is_named_and_not_applied(tmp_path):
@@ -388,7 +437,7 @@ def test_a_second_file_of_a_run_stands_in_the_table(tmp_path):
     np.testing.assert_allclose(found.u["load.F"], 10.0 * np.cos(found.t), atol=1e-2)
     assert "the clock of run_scope was found by x" in said(found)
     # Written and read again.
-    text = jfric.to_toml(loads(SYSTEM + BESIDE))
+    text = dump(loads(SYSTEM + BESIDE))
     (again,) = read_experiments(loads(text), tmp_path / "run.csv")
     np.testing.assert_array_equal(again.u["load.F"], found.u["load.F"])
     # A signal that the system does not know only gives the clock.
@@ -399,6 +448,17 @@ def test_a_second_file_of_a_run_stands_in_the_table(tmp_path):
     (other,) = read_experiments(loads(SYSTEM + table), tmp_path / "run.csv")
     assert set(other.y) == {"x"}
     np.testing.assert_array_equal(other.u["load.F"], found.u["load.F"])
+
+
+def test_a_fit_keeps_the_checksum_of_the_second_file(tmp_path):
+    t, x, own, volts, force = pair()
+    (tmp_path / "run.csv").write_text("t,x\n" + rows(t, x))
+    (tmp_path / "run_scope.csv").write_text("Second,CH1,CH2\n" + rows(own, volts, force))
+    config = loads(SYSTEM + BESIDE)
+    first, second = sources(config, [tmp_path / "run.csv"])
+    assert second["path"] == str(tmp_path / "run_scope.csv")
+    assert second["beside"] == first["path"]
+    assert second["sha256"] != first["sha256"]
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,7 @@ def test_proposal_names_what_it_does_not_know(tmp_path):
         "a gap among steps of 1",
         '# A guess, as no name and no unit is one of x:\nx = {column = "a"',
         "1.5 to 1.8, no unit found: SI is assumed, 1 missing",
-        '"note" holds no numbers',
+        '"note" holds no numbers, or infinite ones',
         "seconds are assumed",
     ):
         assert said in text

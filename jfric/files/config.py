@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,6 +111,10 @@ class Beside:
     join: str
     keeps: bool
     columns: Measured
+
+    def path(self, first: Path) -> Path:
+        """Path of the second file of the run whose first file is ``first``."""
+        return first.with_name(self.file.replace("*", first.stem))
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,7 @@ def _labelled(named: Row, rows: dict[str, Row], width: int, step: Step | None) -
         for n, u, a in zip(names, row[beside:], above, strict=False)
         if u and not a
     }
+    units |= _numbered_units(names, [c or n for c, n in zip(texts, names, strict=True)])
     clocks = {} if says else _clocks(names, above)
     # What an export has already applied differs from program to program, and by its settings.
     remarks = tuple(
@@ -165,7 +166,7 @@ def _plain(above, rows, first: int, layout: Layout, last_empty: bool, step: Step
     own = [*_own_units(names), *[""] * width]
     given = [u or o for u, o in zip(bare or own, own, strict=False)]
     table = {n: written(u) for n, u in zip(unique, given, strict=False) if u and is_unit(u)}
-    table = table or _units_above(rows, unique)
+    table = table or _units_above(rows, unique) or _numbered_units(unique, names)
     count = Counter(names)
     repeated = [
         count[c] > 1 and (loose(split_unit(c)[0]) in TIMES or is_time(table.get(n)))
@@ -247,6 +248,12 @@ def _step(lines: Sequence[tuple[int, str]], decimal: str) -> Step | None:
 def _is_number(cell: str, decimal: str) -> bool:
     value = number(cell, decimal)
     return is_stamp(cell) if value is None else value == value
+
+
+def _numbered_units(unique: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Units in names that occur several times, which the numbers behind them hide."""
+    units = {a: split_unit(b)[1] for a, b in zip(unique, names, strict=True) if a != b}
+    return {name: unit for name, unit in units.items() if unit}
 
 
 def different(names: Sequence[str]) -> list[str]:

@@ -112,7 +112,7 @@ def _experiments(data: Measured, path: Path) -> list[Experiment]:
 
 def _joined(first: Experiment, beside: Beside, path: Path) -> Experiment:
     """A record with what the second file of the run has."""
-    other = path.with_name(beside.file.replace("*", path.stem))
+    other = beside.path(path)
     second = _experiment(beside.columns, read_columns(other), other, other.stem)
     try:
         found = join_records(first, second, beside.join)

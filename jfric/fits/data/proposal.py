@@ -11,6 +11,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.fits.data.columns import TIMES, Table, loose, split_unit
 from jfric.fits.data.measured_files import clock_remarks, read_columns
+from jfric.fits.data.repairs import at_times, first_of_each
 from jfric.system.naming import function_paths, path_dimension
 from jfric.system.problem import Problem
 from jfric.system.units import DIMENSIONS, Dimension, UnitError, dimensions_of, unit_factor
@@ -30,27 +31,36 @@ def propose(path: Path, problem: Problem | None = None) -> str:
     table = read_columns(path)
     columns = [k for k, v in table.values.items() if _numbers(v)]
     time = _time(table, columns)
-    left = [c for c in columns if c != time]
+    size = table.values[time].size
+    left = [
+        c
+        for c in columns
+        if c != time and table.values[c].size == size and table.clocks.get(c, time) in columns
+    ]
     # Neither other times nor the numbers of samples are measured.
     bare = [c for c in left if table.unit(c) is None and table.values[c].size > 2]
     counted = {c for c in bare if np.all(np.diff(np.asarray(table.values[c], float)) == 1.0)}
     other = counted | set(table.clocks.values()) | table.stamps
     y, u = _matched(table, [c for c in left if c not in other], problem)
+    missing = {path: _missing(table, time, c) for path, c in u.items()}
+    u = {path: c for path, c in u.items() if missing[path] is not None}
     lines = [f"# Proposed for {path.name}: check every line, units first."]
     if table.layout:
         lines.append(f"# Read with {table.layout}.")
     lines += [f"# {remark}" for remark in (*table.remarks, *_clock(table, time))]
-    lines += ["[data]", f"time = {_column(table, time, DIMENSIONS['time'])}", "", "[data.y]"]
-    guess = None
+    lines += ["[data]", f"time = {_column(table, time, DIMENSIONS['time'])}"]
+    if any(missing[path] for path in u):
+        lines.append('missing_inputs = "hold"  # where an input has no number')
+    lines += ["", "[data.y]"]
     if not y and problem is not None and left:
         guess = [c for c in left if c not in other] or left
         guess = [c for c in guess if c not in u.values()] or guess
         y = {next(iter(problem.axes)): guess[0]}
         u = {path: c for path, c in u.items() if c != guess[0]}
-        lines.append(f"# A guess, as no name and no unit is one of {_dofs(problem)}:")
-    lines += [_line(table, problem, name, c) for name, c in y.items()]
+        lines.append(f"# A guess, as no name and no unit is one of {', '.join(problem.axes)}:")
     if not y:
-        lines.append(f"# {_dofs(problem)} = COLUMN, one of those below")
+        raise ProblemError(f"data.y: found no column of numbers beside the times {time!r}")
+    lines += [_line(table, problem, name, c) for name, c in y.items()]
     if u:
         lines += ["", "[data.u]", *(_line(table, problem, name, c) for name, c in u.items())]
     unused = [c for c in left if c not in y.values() and c not in u.values()]
@@ -58,18 +68,37 @@ def propose(path: Path, problem: Problem | None = None) -> str:
         lines += ["", "# Columns that are not used:"]
         lines += [f"# {_column(table, c, None)}  {_range(table, c)}" for c in unused]
     text = [k for k in table.values if k not in columns]
-    lines += [f"# {_quoted(k)} holds no numbers" for k in text]
+    lines += [f"# {_quoted(k)} holds no numbers, or infinite ones" for k in text]
     return "\n".join(lines) + "\n"
 
 
 def _numbers(values: Any) -> bool:
     found = np.asarray(values)
-    return found.ndim == 1 and found.dtype.kind in "fiub"
+    if found.ndim != 1 or found.dtype.kind not in "fiub":
+        return False
+    return bool(np.any(np.isfinite(found)) and not np.any(np.isinf(found)))
+
+
+def _missing(table: Table, time: str, column: str) -> int | None:
+    """How many numbers an input lacks; None where the first is missing, which nothing can hold."""
+    clock = table.clocks.get(column, time)
+    t, own, values = (np.asarray(table.values[c], float) for c in (time, clock, column))
+    used = np.isfinite(t)
+    if time in table.clocks.values() and not np.allclose(own, t, 0.0, 1e-12, equal_nan=True):
+        values = at_times(t[used], own, values, held=True)
+    else:
+        values = values[used]
+    there = np.isfinite(first_of_each(t[used], values))
+    return int(np.sum(~there)) if there[0] else None
 
 
 def _time(table: Table, columns: list[str]) -> str:
     """The column of times: time stamps, by name, by unit, or the first that increases."""
-    rising = [c for c in columns if _rises(np.asarray(table.values[c], float))]
+    rising = [
+        c
+        for c in columns
+        if _rises(np.asarray(table.values[c], float), early=c in table.clocks.values())
+    ]
     of_time = [c for c in rising if _measures(table, c) == dimensions_of("s")]
     named = [c for c in rising if loose(split_unit(c)[0]) in TIMES]
     clocks = [c for c in rising if c in table.clocks.values()]
@@ -83,8 +112,11 @@ def _time(table: Table, columns: list[str]) -> str:
     )
 
 
-def _rises(values: np.ndarray) -> bool:
-    """Whether numbers never fall, as times do that may be repeated, and end earlier than others."""
+def _rises(values: np.ndarray, *, early: bool) -> bool:
+    """Whether numbers never fall, as times do, which may be repeated. ``early``: whether they may
+    end earlier than others."""
+    if not early and np.any(np.isnan(values)):
+        return False
     there = values[: np.flatnonzero(np.isfinite(values)).max(initial=-1) + 1]
     return there.size > 1 and bool(np.all(np.diff(there) >= 0) and there[-1] > there[0])
 
@@ -203,10 +235,6 @@ def _clock(table: Table, column: str) -> list[str]:
         said if unit else f"{said}(no unit found: seconds are assumed)",
         *clock_remarks(t, unit),
     ]
-
-
-def _dofs(problem: Problem | None) -> str:
-    return "SIGNAL" if problem is None else " or ".join(problem.axes)
 
 
 def _key(name: str) -> str:

@@ -59,7 +59,7 @@ def first_of_each(t: Float[np.ndarray, " m"], values: Float[np.ndarray, " m"]) -
 
 def at_times(t, own, values, *, held: bool) -> np.ndarray:
     """``values`` at the times ``own`` brought to the times ``t``: the last one if ``held``, else on
-    straight lines; NaN before the first and after the last one."""
+    straight lines; NaN where there is none. The first held one counts a step earlier as well."""
     there = np.isfinite(own) & np.isfinite(values)
     if not there.any():
         return np.full(t.shape, np.nan)
@@ -69,5 +69,6 @@ def at_times(t, own, values, *, held: bool) -> np.ndarray:
         return np.interp(t, own, values[first], left=np.nan, right=np.nan)
     # Written times are rounded.
     slack = 1e-9 * max(np.ptp(own), np.ptp(t))
+    step = float(np.median(np.diff(np.unique(own)))) if np.ptp(own) > 0.0 else 0.0
     found = values[np.maximum(np.searchsorted(own, t + slack, side="right") - 1, 0)]
-    return np.where(t >= own[0] - slack, found, np.nan)
+    return np.where(t >= own[0] - step - slack, found, np.nan)
