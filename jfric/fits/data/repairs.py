@@ -69,6 +69,7 @@ def at_times(t, own, values, *, held: bool) -> np.ndarray:
         return np.interp(t, own, values[first], left=np.nan, right=np.nan)
     # Written times are rounded.
     slack = 1e-9 * max(np.ptp(own), np.ptp(t))
-    step = float(np.median(np.diff(np.unique(own)))) if np.ptp(own) > 0.0 else 0.0
+    steps = np.asarray(np.diff(np.unique(own)), float)
+    step = float(np.median(steps)) if steps.size else 0.0
     found = values[np.maximum(np.searchsorted(own, t + slack, side="right") - 1, 0)]
     return np.where(t >= own[0] - step - slack, found, np.nan)
