@@ -74,6 +74,7 @@ from .fits import fit_batch as fit_batch
 from .fits import fit_curve as fit_curve
 from .fits import fit_hierarchical as fit_hierarchical
 from .fits import inverse_regression as inverse_regression
+from .fits import join_records as join_records
 from .fits import read_experiments as read_experiments
 from .fits import steady_states as steady_states
 from .numerics import compilation as compilation

@@ -21,14 +21,19 @@ def problem(m=1.0, c=1.0, limit=1.0):
     return jfric.Problem(["x"], elements, time=1.0)
 
 
+def motion(t):
+    """Position, velocity and acceleration of several frequencies."""
+    w = np.array([2.0, 4.6, 9.1])[:, None]
+    a = np.array([0.3, 0.1, 0.02])[:, None]
+    x, v = np.sum(a * np.sin(w * t), 0), np.sum(a * w * np.cos(w * t), 0)
+    return x, v, -np.sum(a * w**2 * np.sin(w * t), 0)
+
+
 def record(noise=0.0, seed=0):
     """A motion of several frequencies and the force that causes it."""
     rng = np.random.default_rng(seed)
     t = np.arange(0.0, 12.0, 1e-3)
-    w = np.array([2.0, 4.6, 9.1])[:, None]
-    a = np.array([0.3, 0.1, 0.02])[:, None]
-    x, v = np.sum(a * np.sin(w * t), 0), np.sum(a * w * np.cos(w * t), 0)
-    acceleration = -np.sum(a * w**2 * np.sin(w * t), 0)
+    x, v, acceleration = motion(t)
     force = M * acceleration + C * v + FC * np.sign(v) - OFFSET
     y = x + noise * rng.normal(size=t.size)
     return Experiment(t, u={"load.drive.F": force}, y={"x": y})
@@ -94,11 +99,38 @@ def test_nonlinear_parameters_are_refused():
         inverse_regression(bent, record(), ["mass.m", "friction.v_s"])
 
 
-def test_uneven_samples_are_refused():
+def uneven():
+    """The record with steps between 0.2 and 1.8 ms."""
+    e = record()
+    t = e.t + 0.8e-3 * np.random.default_rng(1).uniform(0.0, 1.0, e.t.size)
+    u = np.interp(t, e.t, e.u["load.drive.F"])
+    return Experiment(t, u={"load.drive.F": u}, y={"x": motion(t)[0]})
+
+
+def test_uneven_steps_are_made_even_and_said():
+    found = inverse_regression(problem(), uneven(), NAMES)
+    np.testing.assert_allclose(found.vector, [M, C, FC, OFFSET], rtol=5e-3)
+    (remark,) = found.remarks
+    assert remark == "steps differed by 79 %: samples were brought to even ones of 0.001 s"
+    assert remark in str(found)
+    assert inverse_regression(problem(), record(), NAMES).remarks == ()
+
+
+def test_a_fit_to_inverse_dynamics_takes_uneven_steps_and_says_so():
+    free = {"mass.m": jfric.Free(0.5, 10.0), "friction.limit": jfric.Free(0.1, 10.0)}
+    known = jfric.set_parameters(problem(), {"damper.c": C, "load.offset.F": OFFSET})
+    found = jfric.fit(known, uneven(), free, residual=jfric.InverseDynamics(), starts=1)
+    np.testing.assert_allclose(
+        [found.values["mass.m"], found.values["friction.limit"]], [M, FC], rtol=1e-2
+    )
+    assert "samples were brought to even ones" in str(found)
+
+
+def test_a_gap_is_refused():
     e = record()
     t = e.t.copy()
     t[100:] += 0.5
-    with pytest.raises(jfric.ProblemError, match="samples must be evenly spaced"):
+    with pytest.raises(jfric.ProblemError, match=r"found a step of 0\.501 s at 0\.099 s among"):
         inverse_regression(problem(), Experiment(t, e.u, e.y), NAMES)
 
 

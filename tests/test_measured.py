@@ -150,7 +150,7 @@ MISTAKES = [
     (None, None, {"volts": np.full(1200, np.nan)},
      "data.u.load.F: found no number in sample 0, 1200 in all; an input acts all"),
     (None, None, {"time": np.zeros(1200)},
-     "data.time: found 0 s in sample 1 after 0 s, times must increase"),
+     "data.time: found 0 s in all 1200 samples, times must increase"),
     (None, None, {"position": np.array(["a"] * 1200)}, "column 'position' holds text"),
 ]  # fmt: skip
 
@@ -312,8 +312,8 @@ def test_unreadable_files(tmp_path):
         read_columns(broken)
     with pytest.raises(jfric.ProblemError, match=r"no such file"):
         read_columns(tmp_path / "b.csv")
-    with pytest.raises(jfric.ProblemError, match=r"found '\.txt', allowed are \.csv"):
-        read_columns(tmp_path / "c.txt")
+    with pytest.raises(jfric.ProblemError, match=r"found '\.xls', allowed are \.csv"):
+        read_columns(tmp_path / "c.xls")
 
 
 emps = DATA / "emps" / "emps_estimation.npz"

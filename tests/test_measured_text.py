@@ -139,7 +139,8 @@ REFUSED = {
         "line 2 holds 'error' where numbers begin",
     ),
     "a short line": (written(rows=[*cells()[:4], ["0.04"]]), "line 6 does not have 3 entries"),
-    "time twice": (written(rows=[*cells()[:4], *cells()[3:]]), "0.03 s in line 6 after 0.03 s"),
+    "time that falls": (
+        written(rows=[*cells()[:4], *cells()[2:]]), "0.02 s in line 6 after 0.03 s"),
     "missing time": (written(rows=spoilt(5, "", 0)), "data.time: found no time in line 7"),
     "missing input": (
         written(rows=spoilt(5, "", 2)),
@@ -268,9 +269,9 @@ def test_proposal_names_what_it_does_not_know(tmp_path):
     for said in (
         "decimal comma",
         "a gap among steps of 1",
-        "# x = COLUMN",
+        '# A guess, as no name and no unit is one of x:\nx = {column = "a"',
         "1.5 to 1.8, no unit found: SI is assumed, 1 missing",
-        '"note" holds no numbers',
+        '"note" holds no numbers, or infinite ones',
         "seconds are assumed",
     ):
         assert said in text

@@ -67,7 +67,7 @@ def compare(given: CompareSettings) -> bool:
     """
     if not given.data:
         raise ProblemError("--data: missing, such as --data record.csv")
-    from jfric.cli.fit_record import checksum, write_record
+    from jfric.cli.fit_record import sources, write_record
     from jfric.cli.loading import load_changed
     from jfric.cli.run_fit import free_of, read_records
     from jfric.cli.values import to_seconds
@@ -99,7 +99,7 @@ def compare(given: CompareSettings) -> bool:
         "source": chosen.source,
         "config": dump(chosen),
         "config_path": chosen.path,
-        "data": [{"path": str(p), "sha256": checksum(p)} for p in given.data],
+        "data": sources(chosen, given.data),
         "versions": versions(),
         **result.to_dict(),
     }

@@ -48,7 +48,7 @@ def fit_record(
         "source": config.source,
         "config": dump(config),
         "config_path": config.path,
-        "data": [{"path": str(p), "sha256": checksum(p)} for p in files],
+        "data": sources(config, files),
         "free": {path: dataclasses.asdict(item) for path, item in free.items()},
         "options": dict(options),
         "seed": result.seed,
@@ -159,14 +159,27 @@ def refit(path: Path) -> tuple[FitResult, dict[str, Any]]:
     from jfric.fits.hierarchical import HierarchicalFit
 
     record = read_record(path)
-    files = [Path(item["path"]) for item in record["data"]]
-    for file, item in zip(files, record["data"], strict=True):
+    for item in record["data"]:
+        file = Path(item["path"])
         if not file.is_file() or checksum(file) != item["sha256"]:
             raise ProblemError(f"{file}: missing or changed since the fit in {path}")
+    files = [Path(item["path"]) for item in record["data"] if "beside" not in item]
     free = {name: read_free(item) for name, item in record["free"].items()}
     config = loads(record["config"], record["config_path"])
     found = run_fit(config, files, free, seed=record["seed"], **record["options"])
     return (found.fit if isinstance(found, HierarchicalFit) else found), record
+
+
+def sources(config: Config, files: Sequence[Path]) -> list[dict[str, str]]:
+    """Measured files with their checksums, and those that ``[data.beside]`` reads with them."""
+    found = [{"path": str(p), "sha256": checksum(p)} for p in files]
+    beside = config.data and config.data.beside
+    if beside:
+        others = {p: beside.path(p) for p in files}
+        found += [
+            {"path": str(q), "sha256": checksum(q), "beside": str(p)} for p, q in others.items()
+        ]
+    return found
 
 
 def checksum(path: Path) -> str:

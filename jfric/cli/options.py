@@ -27,7 +27,7 @@ Settings = Annotated[
 ]
 Measured = Annotated[
     list[Path] | None,
-    typer.Option(help="Measured file: .csv, .parquet, .npz or .mat. Repeatable."),
+    typer.Option(help="Measured file: .csv, .txt, .tsv, .dat, .parquet, .npz or .mat. Repeatable."),
 ]
 SolverName = Annotated[
     str | None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,7 +79,7 @@ class Measured:
     out. Without ``time`` rows are steady states, and ``u`` holds the settings of each row, by the
     paths of parameters. ``missing_inputs``: whether missing samples of inputs are refused
     (``"refuse"``) or replaced by the last one (``"hold"``). ``table``: the table as the file gives
-    it."""
+    it. ``beside``: a second file of the same run."""
 
     time: Column | None
     y: Mapping[str, Column]
@@ -88,6 +89,23 @@ class Measured:
     end: float | None = None
     missing_inputs: str = "refuse"
     table: Mapping[str, Any] = field(default_factory=dict)
+    beside: Beside | None = None
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A second file of a run, from a device with a clock of its own. ``file``: its name, in which
+    ``*`` stands for that of the first. ``join``: the quantity that both measure, by which the clock
+    is found; it is left out of the record where ``keeps`` is false. ``columns``: their meaning."""
+
+    file: str
+    join: str
+    keeps: bool
+    columns: Measured
+
+    def path(self, first: Path) -> Path:
+        """Path of the second file of the run whose first file is ``first``."""
+        return first.with_name(self.file.replace("*", first.stem))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from jfric.errors import nearest
 from jfric.files.codec import Key, Place
-from jfric.files.config import Column, Measured
+from jfric.files.config import Beside, Column, Measured
 from jfric.files.scalar_codecs import NUMBER, Choice, Text
 from jfric.files.system_tables import TIME_UNIT
 from jfric.files.table_codecs import Either, Names, Record
@@ -30,14 +30,28 @@ _COLUMN = Either(
         },
     ),
 )
+_QUANTITIES = {
+    "y": Key(Names(_COLUMN), "measured quantities by name"),
+    "u": Key(Names(_COLUMN), "measured inputs by the path of the load"),
+}
+_BESIDE = Record(
+    "BesideTable",
+    "A second file of the same run, from a device with a clock of its own.",
+    {
+        "file": Key(Text(), 'its name; * is that of the first: "*_scope.csv"', needed=True),
+        "join": Key(Text(), "the quantity that both measure, which gives the clock", needed=True),
+        "time": Key(_COLUMN, "column of the times", needed=True),
+        **_QUANTITIES,
+    },
+)
 DATA = Record(
     "DataTable",
     "Columns of measured files: time, measured quantities (y) and inputs (u).\n\n"
     "Without time rows are steady states.",
     {
         "time": Key(_COLUMN, "column of the times; without it rows are steady states"),
-        "y": Key(Names(_COLUMN), "measured quantities by name"),
-        "u": Key(Names(_COLUMN), "measured inputs by the path of the load"),
+        **_QUANTITIES,
+        "beside": Key(_BESIDE, "a second file of the same run, with a clock of its own"),
         "records": Key(Text(), "pattern of the names of records in one file"),
         "start": Key(NUMBER, "first time that is used [s]", about=TIME_UNIT),
         "end": Key(NUMBER, "last time that is used [s]", about=TIME_UNIT),
@@ -67,20 +81,47 @@ def measured(raw: dict[str, Any], problem: Problem) -> Measured:
         if name in raw
     }
 
-    def columns(letter: str) -> dict[str, Column]:
-        given = {find_function(problem, k) or k: c for k, c in raw.get(letter, {}).items()}
-        at = place.key(letter)
-        return {k: _column(c, at.key(k), _measures(problem, k), problem) for k, c in given.items()}
-
     return Measured(
         time=_column(raw["time"], place.key("time"), time, problem) if "time" in raw else None,
-        y=columns("y"),
-        u=columns("u"),
+        y=_columns(raw, "y", place, problem),
+        u=_columns(raw, "u", place, problem),
+        beside=_beside(raw, place, problem),
         records=raw.get("records"),
         missing_inputs=raw.get("missing_inputs", "refuse"),
         table=raw,
         **instants,
     )
+
+
+def _columns(raw: dict[str, Any], letter: str, place: Place, problem: Problem):
+    given = {find_function(problem, k) or k: c for k, c in raw.get(letter, {}).items()}
+    at = place.key(letter)
+    return {k: _column(c, at.key(k), _measures(problem, k), problem) for k, c in given.items()}
+
+
+def _beside(raw: dict[str, Any], place: Place, problem: Problem) -> Beside | None:
+    """The table ``[data.beside]``."""
+    if "beside" not in raw:
+        return None
+    own, at = raw["beside"], place.key("beside")
+    for name in ("time", "records"):
+        if (name in raw) != (name == "time"):
+            raise at.error(
+                f"found one {'without' if name == 'time' else 'with'} data.{name}; a second file "
+                "belongs to one record with times"
+            )
+    time = _column(own["time"], at.key("time"), DIMENSIONS["time"], problem)
+    y, u = (_columns(own, letter, at, problem) for letter in ("y", "u"))
+    join = find_function(problem, own["join"]) or own["join"]
+    first = [k for letter in ("y", "u") for k in _columns(raw, letter, place, problem)]
+    for table, names in (("data", first), ("data.beside", (*y, *u))):
+        if join not in names:
+            raise at.key("join").error(
+                f"found {join!r}{nearest(join, names)}, {table} has " + (", ".join(names) or "none")
+            )
+    # A signal of neither the motion nor the loads, such as a trigger, only gives the clock.
+    keeps = _measures(problem, join) is not None or join == "controller.reference"
+    return Beside(own["file"], join, keeps, Measured(time, y, u))
 
 
 def _column(raw: Any, place: Place, measures: Dimension | None, problem: Problem) -> Column:

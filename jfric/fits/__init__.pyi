@@ -7,6 +7,7 @@ from .comparison.result import LawComparison as LawComparison
 from .curve_fit import CurveFit as CurveFit
 from .curve_fit import fit_curve as fit_curve
 from .data.experiment import Experiment as Experiment
+from .data.joining import join_records as join_records
 from .data.measured_files import read_experiments as read_experiments
 from .design.experiment_design import design_experiment as design_experiment
 from .design.result import ExperimentDesign as ExperimentDesign

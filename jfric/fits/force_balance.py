@@ -25,6 +25,10 @@ NOISE = 2e-3
 LOWER = 0.8
 #: Least length of a record, in periods of the cut-off frequency.
 PERIODS = 40.0
+#: Part of the mean step by which steps may differ that count as even.
+UNEVEN = 1e-2
+#: Longest step of a record with uneven steps, as a multiple of the median.
+GAP = 5.0
 #: Rows that the filter spoils at each end, in periods of the cut-off frequency.
 SPOILT = 5.0
 #: Length of one box of a local mean, in periods of the cut-off frequency: accelerations after the
@@ -94,17 +98,44 @@ def complete_positions(problem: Problem, experiment: Experiment) -> np.ndarray:
     return np.stack([np.asarray(experiment.y[dof]) for dof in problem.axes], axis=1)
 
 
-def sampling_step(t: np.ndarray) -> float:
-    """The step between samples [s]; raises :class:`jfric.ProblemError` if steps differ."""
-    steps = np.diff(t)
-    dt = float((t[-1] - t[0]) / steps.size)
-    worst = int(np.argmax(np.abs(steps - dt)))
-    if abs(steps[worst] - dt) > 1e-2 * dt:
+def at_even_steps(problem: Problem, e: Experiment, hold: str) -> Experiment:
+    """Positions and inputs of a record at as many even steps; ``e`` itself where they are even.
+
+    Positions follow cubic splines. Inputs are their means over a step if they are held, else they
+    go on straight lines. A remark of the record says so. Raises :class:`jfric.ProblemError` for a
+    step of more than ``GAP`` of the usual ones, in which nothing is known of the motion.
+    """
+    from scipy.interpolate import CubicSpline  # slow to import
+
+    steps = np.diff(e.t)
+    usual, dt = float(np.median(steps)), float(np.mean(steps))
+    off = float(np.max(np.abs(steps - dt)))
+    if off <= UNEVEN * dt:
+        return e
+    worst = int(np.argmax(steps))
+    if steps[worst] > GAP * usual:
         raise ProblemError(
-            f"t: found a step of {steps[worst]:g} s at {t[worst]:g} s among steps of {dt:g} s, "
-            "samples must be evenly spaced"
+            f"t: found a step of {steps[worst]:g} s at {e.t[worst]:g} s among steps of {usual:g} "
+            f"s, inverse dynamics need steps of at most {GAP:g} times that"
         )
-    return dt
+    t = np.linspace(e.t[0], e.t[-1], e.t.size)
+    q = CubicSpline(e.t, complete_positions(problem, e))(t)
+    y = {dof: q[:, i] for i, dof in enumerate(problem.axes)}
+
+    def even(values: np.ndarray) -> np.ndarray:
+        if hold == "linear":
+            return np.interp(t, e.t, values)
+        impulse = np.concatenate([[0.0], np.cumsum(values[:-1] * steps)])
+        return np.append(np.diff(np.interp(t, e.t, impulse)) / (t[1] - t[0]), values[-1])
+
+    u = {name: even(values) for name, values in (e.u or {}).items()}
+    said = (
+        f"steps differed by {100 * off / dt:.0f} %: samples were brought to even ones of {dt:.4g} s"
+    )
+    meta = dict(e.meta or {})
+    meta["remarks"] = (*meta.get("remarks", ()), said)
+    resolution = {k: v for k, v in (e.resolution or {}).items() if k in y}
+    return Experiment(t, u, y, x0=e.x0, meta=meta, start=e.start, resolution=resolution)
 
 
 def quiet_cutoff(rate: float, positions: np.ndarray, steps: np.ndarray) -> float:

@@ -28,9 +28,9 @@ from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.force_balance import (
     SPOILT,
+    at_even_steps,
     complete_positions,
     low_pass,
-    sampling_step,
     slowest_sliding,
     unbalanced,
 )
@@ -52,7 +52,8 @@ class Regression:
 
     ``vector`` (P,): estimates of the parameters ``names`` [SI]. ``A`` (m, P), ``b`` (m,): rows
     kept; ``t`` (m,) [s] their times, one after the other for each degree of freedom and experiment
-    (``groups`` (m,) numbers these). Example: see :func:`jfric.inverse_regression`.
+    (``groups`` (m,) numbers these). ``remarks``: what was done to the records. Example: see
+    :func:`jfric.inverse_regression`.
     """
 
     names: tuple[str, ...]
@@ -61,6 +62,7 @@ class Regression:
     b: np.ndarray
     t: np.ndarray
     groups: np.ndarray
+    remarks: tuple[str, ...] = ()
 
     @property
     def values(self) -> dict[str, float]:
@@ -73,6 +75,7 @@ class Regression:
             f"{title}, condition {self.condition:.3g}",
             ("parameter", "estimate [SI]"),
             [(name, f"{value:.6g}") for name, value in self.values.items()],
+            "\n".join(self.remarks),
         )
 
     @property
@@ -119,10 +122,11 @@ def inverse_regression(
 ) -> Regression:
     """Least-squares estimates of the parameters ``names``, linear in the equation of motion.
 
-    The ``experiments`` give the position of every degree of freedom in ``y`` and forces in ``u``,
-    at even steps. ``cutoff`` [Hz]: of the filter of the positions; by default a tenth of the
-    sampling rate. ``decimate``: one of so many rows is kept. ``slowest`` [m/s or rad/s]: rows in
-    which a contact slides more slowly are left out, because the contact may stick there.
+    The ``experiments`` give the position of every degree of freedom in ``y`` and forces in ``u``;
+    uneven steps are made even, which a remark says. ``cutoff`` [Hz]: of the filter of the
+    positions; by default a tenth of the sampling rate. ``decimate``: one of so many rows is kept.
+    ``slowest`` [m/s or rad/s]: rows in which a contact slides more slowly are left out, because the
+    contact may stick there.
 
     Other parameters keep the values of ``problem``. Raises :class:`jfric.ProblemError` for a
     parameter that does not enter linearly, and where columns depend on each other.
@@ -155,6 +159,7 @@ def inverse_regression(
             "contact: normal forces of unilateral contacts are not measured, the regression needs "
             "friction with a given normal force"
         )
+    given, chosen = chosen, [at_even_steps(problem, e, "linear") for e in chosen]
     parts = [_equations(problem, e, paths, cutoff, decimate, slowest) for e in chosen]
     n = len(problem.axes)
     A = np.concatenate([p[0][:, i] for p in parts for i in range(n)])
@@ -162,7 +167,9 @@ def inverse_regression(
     t = np.concatenate([p[2] for p in parts for _ in range(n)])
     sizes = [len(p[2]) for p in parts for _ in range(n)]
     groups = np.repeat(np.arange(len(sizes)), sizes)
-    return Regression(paths, _least_squares(A, b, paths), A, b, t, groups)
+    made = [e for e, before in zip(chosen, given, strict=True) if e is not before]
+    remarks = tuple(dict.fromkeys(e.meta["remarks"][-1] for e in made if e.meta))
+    return Regression(paths, _least_squares(A, b, paths), A, b, t, groups, remarks)
 
 
 def _path(problem: Problem, name: str) -> str:
@@ -206,7 +213,7 @@ def _equations(problem, experiment, paths, cutoff, decimate, slowest):
     from scipy import signal  # slow to import
 
     measured = complete_positions(problem, experiment)
-    dt = sampling_step(experiment.t)
+    dt = float(np.mean(np.diff(experiment.t)))
     rate = 1.0 / dt
     sections, cutoff = low_pass(rate, cutoff)
     spoilt = round(SPOILT / cutoff * rate)

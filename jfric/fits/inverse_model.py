@@ -32,11 +32,11 @@ from jfric.fits.data.measured_inputs import with_inputs
 from jfric.fits.data.stacking import Data
 from jfric.fits.force_balance import (
     BOX,
+    at_even_steps,
     complete_positions,
     local_mean,
     low_pass,
     quiet_cutoff,
-    sampling_step,
     unbalanced,
 )
 from jfric.fits.measurement import acting, at_times, slopes, total_delay
@@ -114,7 +114,7 @@ def inverse_experiments(
     default the highest one behind which accelerations contain hardly any noise, at most a tenth of
     the sampling rate. ``hold``: how inputs go on between samples. Raises
     :class:`jfric.ProblemError` for records and problems without inverse dynamics: missing
-    positions, uneven steps, unilateral contacts."""
+    positions, long gaps, unilateral contacts. Uneven steps are made even."""
     require_features(problem, "inverse dynamics", CONSTANT)
     if problem.section("contact"):
         raise ProblemError(
@@ -125,7 +125,8 @@ def inverse_experiments(
 
 
 def _rows(problem: Problem, e: Experiment, cutoff: float | None, hold: str) -> Experiment:
-    rate = 1.0 / sampling_step(e.t)
+    e = at_even_steps(problem, e, hold)
+    rate = 1.0 / float(np.mean(np.diff(e.t)))
     measured = complete_positions(problem, e)
     steps = np.array([(e.resolution or {}).get(dof, 0.0) for dof in problem.axes])
     if cutoff is None:

@@ -27,11 +27,17 @@ ENLARGED = float(np.sqrt(sum(comb(ORDER, i) ** 2 for i in range(ORDER + 1))))
 
 
 def require_span(config: Config, experiment: Experiment) -> None:
-    """Raise :class:`jfric.ProblemError` for a record far longer or shorter than the problem."""
+    """Raise :class:`jfric.ProblemError` for a record far longer or shorter than the problem, or
+    that begins before or after it."""
     start, end = time_span(config.problem)
-    length, span = float(np.ptp(experiment.t)), end - start
+    first, length, span = float(experiment.t[0]), float(np.ptp(experiment.t)), end - start
     if 1.0 / SUSPICIOUS < length / span < SUSPICIOUS:
-        return
+        if start <= first < end:
+            return
+        raise ProblemError(
+            f"{experiment.name}: found a first sample at {first:g} s, the problem goes from "
+            f"{start:g} s to {end:g} s; set time.start to the time whose state is [initial]"
+        )
     raise ProblemError(
         f"{experiment.name}: found times from {experiment.t[0]:g} s to {experiment.t[-1]:g} s, the "
         f"problem lasts {span:g} s; give the right unit in data.time, or set time.end near the end "

@@ -14,8 +14,10 @@ _INFINITE = {"inf": 1.0, "infinity": 1.0, "∞": 1.0, "#div/0!": 1.0}
 #: and comma that is not the decimal mark.
 _GROUPS = " \u00a0\u2009\u202f'\u2019"
 _EXPONENT = r"(?:[eEdD][+-]?\d+)?"
+_DATE = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})|(\d{1,2})([-/.])(\d{1,2})\6(\d{4})")
 _TIME = re.compile(
-    r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d{1,2}:\d\d:\d\d)(?:[.,](\d+))?\s*(Z|[+-]\d\d:?\d\d)?"
+    r"(?:([\d/.-]{8,10})[T ]+)?(\d{1,2}:\d\d:\d\d)(?:[.,:](\d+))?\s*(?:([AaPp])[Mm])?"
+    r"\s*(Z|[+-]\d\d:?\d\d)?"
 )
 
 
@@ -64,11 +66,34 @@ def _float(text: str) -> float:
 
 
 def is_stamp(text: str) -> bool:
-    """Whether ``text`` is a time stamp: ISO 8601, or a time of day."""
-    return _TIME.fullmatch(text.strip()) is not None
+    """Whether ``text`` is a time stamp: a date with a time of day, or this alone."""
+    match = _TIME.fullmatch(text.strip())
+    return match is not None and (match[1] is None or is_date(match[1]))
 
 
-def stamp(text: str) -> tuple[float, float, str] | None:
+def is_date(text: str) -> bool:
+    """Whether ``text`` is a date: ``2024-05-01``, ``01.05.2024``, ``5/1/2024``."""
+    return _DATE.fullmatch(text.strip()) is not None
+
+
+def date(text: str, day_first: bool = True) -> datetime | None:
+    """The day of a date; None for other texts. Dates with strokes may have the month first."""
+    match = _DATE.fullmatch(text.strip())
+    if match is None:
+        return None
+    if match[1]:
+        year, month, day = match[1], match[3], match[4]
+    else:
+        day, mark, month, year = match.groups()[4:]
+        if mark == "/" and not day_first:
+            day, month = month, day
+    try:
+        return datetime(int(year), int(month), int(day))
+    except ValueError:
+        return None
+
+
+def stamp(text: str, day_first: bool = True) -> tuple[float, float, str] | None:
     """A time stamp as whole seconds and their fraction, and its kind: ``"date"``, ``"zone"`` (a
     date with a time zone) or ``"day"`` (a time of day); None for other texts.
 
@@ -77,14 +102,16 @@ def stamp(text: str) -> tuple[float, float, str] | None:
     match = _TIME.fullmatch(text.strip())
     if match is None:
         return None
-    date, time, fraction, zone = match.groups()
-    digits = float(f"0.{fraction}") if fraction else 0.0
-    try:
-        moment = datetime.fromisoformat(f"{date or '1970-01-01'}T{time.zfill(8)}")
-        if zone:
-            moment = datetime.fromisoformat(f"{date or '1970-01-01'}T{time.zfill(8)}{zone}")
-            moment = moment.replace(tzinfo=None) - (moment.utcoffset() or timedelta())
-    except ValueError:
+    day, time, fraction, half, zone = match.groups()
+    start = datetime(1970, 1, 1) if day is None else date(day, day_first)
+    hour, minute, second = (int(n) for n in time.split(":"))
+    if half:
+        hour = hour % 12 + 12 * (half in "Pp")
+    if start is None or hour > 23 or minute > 59 or second > 59:
         return None
-    kind = "day" if date is None else "zone" if zone else "date"
-    return (moment - datetime(1970, 1, 1)).total_seconds(), digits, kind
+    moment = start - datetime(1970, 1, 1) + timedelta(hours=hour, minutes=minute, seconds=second)
+    if zone and zone != "Z":
+        size = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
+        moment -= size if zone[0] == "+" else -size
+    kind = "day" if day is None else "zone" if zone else "date"
+    return moment.total_seconds(), float(f"0.{fraction}") if fraction else 0.0, kind

@@ -5,16 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
+from jfric.system.units import UnitError, dimensions_of, unit_factor
 
 _BRACKETS = re.compile(r"(.*?)[\s_]*(?:\[([^\]]*)\]|\(([^)]*)\)|\{([^}]*)\})\s*")
 _WORDED = re.compile(r"(.+?)(?:\s*/\s*|\s+in\s+|\s*,\s+)(\S+)\s*")
 #: Units as they are written on machines, and the same units as jfric reads them.
 _WRITTEN = {"Nm": "N*m", "Nmm": "N*mm", "Ns": "N*s", "sec": "s", "secs": "s", "msec": "ms"}
 _WRITTEN |= {"usec": "us", "°": "deg", "grad": "deg", "1": "", "-": "", "Sek": "s", "sek": "s"}
+_WRITTEN |= {"N.m": "N*m", "N·m": "N*m", "Sekunden": "s", "Millisekunden": "ms", "nsec": "ns"}
+#: Drives write the speed of a shaft so; as a number per minute it would lack a factor of 2 pi.
+_WRITTEN |= dict.fromkeys(("1/min", "/min", "min-1", "min^-1", "min⁻¹", "U/min", "r/min"), "rpm")
+_WRITTEN |= dict.fromkeys(("rev/min", "tr/min"), "rpm") | dict.fromkeys(("rev", "Umdr"), "turn")
+#: Names of columns of times, in lower case without blanks.
+TIMES = ("t", "time", "times", "timestamp", "zeit", "temps", "tempo", "xvalue", "elapsedtime")
 
 
 @dataclass(frozen=True)
@@ -24,7 +32,8 @@ class Table:
     ``values``: by name, as in the file; text where a column holds some. ``units``: from a row of
     units. ``lines``: the line of each sample in a text file. ``wrong``: line and text of the first
     cell of a column that is no number. ``stamps``: columns of time stamps, as seconds since their
-    first one. ``layout``, ``remarks``: how a text file was read.
+    first one. ``clocks``: by name, the column of times of a column that has its own.
+    ``layout``, ``remarks``: how a text file was read.
     """
 
     values: Mapping[str, np.ndarray]
@@ -32,6 +41,7 @@ class Table:
     lines: np.ndarray | None = None
     wrong: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     stamps: frozenset[str] = frozenset()
+    clocks: Mapping[str, str] = field(default_factory=dict)
     layout: str = ""
     remarks: tuple[str, ...] = ()
 
@@ -95,23 +105,44 @@ def split_unit(header: str) -> tuple[str, str | None]:
 
 
 def written(unit: str) -> str:
-    """A unit of a header in the spelling of jfric; empty for a pure number."""
+    """A unit of a header in the spelling of jfric; empty for a pure number.
+
+    Words count in any capitals: ``Second``, ``VOLT``.
+    """
     unit = unit.strip()
-    return _WRITTEN.get(unit, unit)
+    found = _WRITTEN.get(unit, unit)
+    if len(found) > 2 and not _is_known(found) and _is_known(found.lower()):
+        return found.lower()
+    return found
 
 
 def is_unit(text: str) -> bool:
     """Whether ``text`` is a known unit, or a sign of a pure number."""
-    from jfric.system.units import UnitError, unit_factor
+    return _is_known(written(text))
 
-    unit = written(text)
-    if unit == "":
-        return True
+
+def measures(unit: str | None) -> Any:
+    """Dimensionality of a unit of a header; None where there is no unit, or no known one."""
+    return dimensions_of(unit) if unit and _is_known(unit) else None
+
+
+def is_time(unit: str | None) -> bool:
+    """Whether a unit of a header, in any spelling, is one of time."""
+    return unit is not None and measures(written(unit)) == dimensions_of("s")
+
+
+def is_angle(unit: str | None) -> bool:
+    """Whether a unit of a header is one of angles: a pure number for :func:`measures`."""
+    return (
+        re.fullmatch(r"[mµu]?rad(ian)?s?|°|deg(rees?)?|turns?|revolutions?", unit or "") is not None
+    )
+
+
+def _is_known(unit: str) -> bool:
     try:
-        unit_factor(unit, None)
+        return not unit or unit_factor(unit, None) > 0
     except UnitError:
         return False
-    return True
 
 
 def loose(name: str) -> str:

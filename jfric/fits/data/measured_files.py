@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,22 @@ import numpy as np
 from jaxtyping import Float
 
 from jfric.errors import ProblemError, first_line, quoted
-from jfric.files.config import Column, Config, Measured
+from jfric.files.config import Beside, Column, Config, Measured
 from jfric.files.read_toml import load_config
-from jfric.fits.data.columns import Table
+from jfric.fits.data.columns import Table, is_angle
 from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.joining import join_records
 from jfric.fits.data.mat import read_mat
+from jfric.fits.data.repairs import POSITIONS, at_times, first_of_each, unwrapped
 from jfric.fits.data.text_table import read_text
 from jfric.system.units import UnitError, dimensions_of, unit_factor
 
-SUFFIXES = (".csv", ".parquet", ".npz", ".mat")
+SUFFIXES = (".csv", ".txt", ".tsv", ".dat", ".parquet", ".npz", ".mat")
 #: Part of their median by which time steps may differ before a remark says so.
 JITTER = 0.01
+#: Time of the first sample, in lengths of the record, from which on it is that of a clock: seconds
+#: since 1970, or since a machine was switched on.
+FAR = 1000.0
 #: Step, in medians, from which on it is a gap.
 GAP = 1.5
 
@@ -94,7 +100,8 @@ def _parquet(path: Path) -> dict[str, np.ndarray]:
 def _experiments(data: Measured, path: Path) -> list[Experiment]:
     table = read_columns(path)
     if data.records is None:
-        return [_experiment(data, table, path, path.stem)]
+        found = _experiment(data, table, path, path.stem)
+        return [found if data.beside is None else _joined(found, data.beside, path)]
     names = dict.fromkeys(key.partition("/")[0] for key in table.values if "/" in key)
     return [
         _experiment(data, table.record(name), path, name)
@@ -103,9 +110,29 @@ def _experiments(data: Measured, path: Path) -> list[Experiment]:
     ]
 
 
+def _joined(first: Experiment, beside: Beside, path: Path) -> Experiment:
+    """A record with what the second file of the run has."""
+    other = beside.path(path)
+    second = _experiment(beside.columns, read_columns(other), other, other.stem)
+    try:
+        found = join_records(first, second, beside.join)
+    except ProblemError as error:
+        raise ProblemError(f"{path} and {other}: {error}") from None
+    if beside.keeps:
+        return found
+    parts = {
+        name: {k: v for k, v in (getattr(found, name) or {}).items() if k != beside.join}
+        for name in ("y", "u", "resolution", "mask")
+    }
+    return replace(found, **parts | {"mask": parts["mask"] or None})
+
+
 def _experiment(data: Measured, table: Table, path: Path, name: str) -> Experiment:
     where = f"{path}" if data.records is None else f"{path}, {name}"
     t = _times(data, table, where)
+    shape, there = t.shape, np.isfinite(t)
+    # Only columns with times of their own may end later than those of the record.
+    rows, t = np.flatnonzero(there), t[there]
     # Rounding of written times must not decide whether a sample lies in the interval.
     slack = 1e-9 * (np.ptp(t) if t.size else 0.0)
     inside = np.ones(t.shape, bool)
@@ -118,28 +145,53 @@ def _experiment(data: Measured, table: Table, path: Path, name: str) -> Experime
             f"{where}: no sample lies between data.start and data.end; times are from "
             f"{t.min():g} s to {t.max():g} s"
         )
-    falls = np.flatnonzero(inside[1:] & (np.diff(t) <= 0))
+    # Samples at one time are one sample.
+    starts = np.flatnonzero(np.r_[True, np.diff(t) != 0])
+    many = np.count_nonzero(inside) - np.count_nonzero(inside[starts])
+    rows, inside = rows[starts], inside[starts]
+    falls = np.flatnonzero(inside[1:] & (np.diff(t[starts]) < 0))
     if falls.size:
         i = int(falls[0])
         raise ProblemError(
-            f"{where}: data.time: found {t[i + 1]:.9g} s in {table.place(i + 1)} after {t[i]:.9g} "
-            "s, times must increase"
+            f"{where}: data.time: found {t[starts][i + 1]:.9g} s in {table.place(rows[i + 1])} "
+            f"after {t[starts][i]:.9g} s, times must increase"
         )
+    if many and np.count_nonzero(inside) == 1:
+        raise ProblemError(
+            f"{where}: data.time: found {t[0]:.9g} s in all {many + 1} samples, times must increase"
+        )
+    remarks = [*table.remarks]
+    if many:
+        said = f"{many:,} samples are at the time of another"
+        remarks.append(f"{said}: of each signal the first number at a time counts")
     groups: dict[str, Any] = {"y": {}, "u": {}}
-    remarks = [*table.remarks, *(clock_remarks(t[inside]) if data.time is not None else ())]
     for letter, group in groups.items():
         for quantity, column in getattr(data, letter).items():
             field = f"data.{letter}.{quantity}"
-            values = _values(table, column, field, where)
-            if values.shape != t.shape:
+            values = _values(table, column, field, where, remarks)
+            if values.shape != shape:
                 first = data.time or next(iter(data.y.values()))
                 raise ProblemError(
                     f"{where}: {field}: column {column.name!r} has {values.size} samples, "
-                    f"column {first.name!r} has {t.size}; must be as many"
+                    f"column {first.name!r} has {shape[0]}; must be as many"
                 )
+            own = _own_times(data, table, column, where)
+            if own is None:
+                values = values[there]
+            else:
+                values = at_times(t, own, values, held=letter == "u")
+                remarks.append(
+                    f"{quantity} has times of its own, and was brought to those of the record"
+                )
+            values = first_of_each(t, values)
             if letter == "u":
-                values = _without_gaps(values, data, field, where, table, remarks)
+                values = _without_gaps(values, data, field, where, table, rows, remarks)
             group[quantity] = values[inside]
+    t = t[starts][inside]
+    if data.time is not None and abs(t[0]) > FAR * np.ptp(t):
+        remarks.append(f"times count from the first sample, at {t[0]:.9g} s")
+        t = t - t[0]
+    remarks += clock_remarks(t) if data.time is not None else ()
     missing = {k: np.isfinite(v) for k, v in groups["y"].items()}
     for k, there in missing.items():
         if not there.all():
@@ -151,9 +203,7 @@ def _experiment(data: Measured, table: Table, path: Path, name: str) -> Experime
     mask = None if all(m.all() for m in missing.values()) else missing
     meta = {"name": name, **({"remarks": tuple(remarks)} if remarks else {})}
     try:
-        return Experiment(
-            t[inside], groups["u"], groups["y"], mask=mask, meta=meta, resolution=resolution
-        )
+        return Experiment(t, groups["u"], groups["y"], mask=mask, meta=meta, resolution=resolution)
     except ProblemError as error:
         raise ProblemError(f"{where}: {error}") from None
 
@@ -164,10 +214,22 @@ def _times(data: Measured, table: Table, where: str) -> np.ndarray:
         name, column = next(iter(data.y.items()))
         return np.arange(_values(table, column, f"data.y.{name}", where).size, dtype=float)
     t = _values(table, data.time, "data.time", where)
-    if np.any(np.isnan(t)):
+    if np.any(np.isnan(t)) and not (table.clocks and np.any(np.isfinite(t))):
         i = int(np.argmax(np.isnan(t)))
         raise ProblemError(f"{where}: data.time: found no time in {table.place(i)}")
     return t
+
+
+def _own_times(data: Measured, table: Table, column: Column, where: str) -> np.ndarray | None:
+    """Times of a column that has its own, None where they are those of the record."""
+    clock, time = table.clocks.get(table.find(column.name)), data.time
+    if clock is None or time is None or clock == table.find(time.name):
+        return None
+    if table.find(time.name) not in table.clocks.values():
+        return None
+    own = _values(table, replace(time, name=clock), "data.time", where)
+    same = np.allclose(own, _values(table, time, "data.time", where), 0.0, 1e-12, equal_nan=True)
+    return None if same else own
 
 
 def clock_remarks(t: Float[np.ndarray, " m"], unit: str = "s") -> list[str]:
@@ -194,7 +256,7 @@ def clock_remarks(t: Float[np.ndarray, " m"], unit: str = "s") -> list[str]:
     return said
 
 
-def _without_gaps(values, data: Measured, field, where, table: Table, remarks) -> np.ndarray:
+def _without_gaps(values, data: Measured, field, where, table: Table, rows, remarks):
     """An input with missing samples held at the last value, if the table ``[data]`` asks for it."""
     missing = np.isnan(values)
     if not missing.any():
@@ -202,7 +264,8 @@ def _without_gaps(values, data: Measured, field, where, table: Table, remarks) -
     i = int(np.argmax(missing))
     if data.missing_inputs != "hold" or missing[0]:
         raise ProblemError(
-            f"{where}: {field}: found no number in {table.place(i)}, {missing.sum()} in all; an "
+            f"{where}: {field}: found no number in {table.place(rows[i])}, {missing.sum()} in all; "
+            "an "
             "input acts all the time"
             + ("" if missing[0] else ', data.missing_inputs = "hold" keeps the last number')
         )
@@ -211,7 +274,10 @@ def _without_gaps(values, data: Measured, field, where, table: Table, remarks) -
     return values[last]
 
 
-def _values(table: Table, column: Column, field: str, where: str) -> np.ndarray:
+def _values(
+    table: Table, column: Column, field: str, where: str, remarks: list[str] | None = None
+) -> np.ndarray:
+    """A column in SI. ``remarks``: of a measured quantity, which may be a wrapped position."""
     try:
         name = table.find(column.name)
     except ProblemError as error:
@@ -228,7 +294,17 @@ def _values(table: Table, column: Column, field: str, where: str) -> np.ndarray:
         raise ProblemError(
             f"{where}: {field}: column {column.name!r} holds {kind}, needs one number per sample"
         )
-    found = _factor(table, name, column, f"{where}: {field}") * values.astype(float) + column.offset
+    factor, values = _factor(table, name, column, f"{where}: {field}"), values.astype(float)
+    measures = column.measures.name if column.measures else "angle"
+    if remarks is not None and measures in POSITIONS:
+        scales = [factor] if measures == "angle" else []
+        if is_angle(table.unit(name)):
+            scales.append(float(unit_factor(table.unit(name) or "", None)))
+        smooth = unwrapped(values, scales)
+        if smooth is not None:
+            values = smooth[0]
+            remarks.append(f"column {name!r} {smooth[1]}")
+    found = factor * values + column.offset
     if np.any(np.isinf(found)):
         i = int(np.argmax(np.isinf(found)))
         raise ProblemError(

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.data.columns import Table, loose, split_unit
+from jfric.fits.data.columns import TIMES, Table, loose, split_unit
 from jfric.fits.data.measured_files import clock_remarks, read_columns
-from jfric.system.naming import function_paths
+from jfric.fits.data.repairs import at_times, first_of_each
+from jfric.system.naming import function_paths, path_dimension
 from jfric.system.problem import Problem
-from jfric.system.units import DIMENSIONS, UnitError, dimensions_of
+from jfric.system.units import DIMENSIONS, Dimension, UnitError, dimensions_of, unit_factor
 
-#: Names of columns of times, in lower case without blanks.
-TIMES = ("t", "time", "times", "timestamp", "zeit", "temps", "tempo", "xvalue", "elapsedtime")
 #: Names for the only position and the only load of a system.
 POSITIONS = ("position", "pos", "displacement", "angle", "encoder", "weg", "winkel", "lage")
-FORCES = ("force", "load", "f", "kraft", "last")
+VELOCITIES = ("velocity", "speed", "vel", "geschwindigkeit", "drehzahl", "vitesse")
+FORCES = ("force", "load", "f", "kraft", "last", "torque", "moment", "drehmoment", "couple")
 
 
 def propose(path: Path, problem: Problem | None = None) -> str:
@@ -30,32 +31,65 @@ def propose(path: Path, problem: Problem | None = None) -> str:
     table = read_columns(path)
     columns = [k for k, v in table.values.items() if _numbers(v)]
     time = _time(table, columns)
-    left = [c for c in columns if c != time]
-    y, u = _matched(table, left, problem)
+    size = table.values[time].size
+    left = [
+        c
+        for c in columns
+        if c != time and table.values[c].size == size and table.clocks.get(c, time) in columns
+    ]
+    # Neither other times nor the numbers of samples are measured.
+    bare = [c for c in left if table.unit(c) is None and table.values[c].size > 2]
+    counted = {c for c in bare if np.all(np.diff(np.asarray(table.values[c], float)) == 1.0)}
+    other = counted | set(table.clocks.values()) | table.stamps
+    y, u = _matched(table, [c for c in left if c not in other], problem)
+    missing = {path: _missing(table, time, c) for path, c in u.items()}
+    u = {path: c for path, c in u.items() if missing[path] is not None}
     lines = [f"# Proposed for {path.name}: check every line, units first."]
     if table.layout:
         lines.append(f"# Read with {table.layout}.")
     lines += [f"# {remark}" for remark in (*table.remarks, *_clock(table, time))]
-    lines += ["[data]", f"time = {_column(table, time)}", "", "[data.y]"]
-    lines += [f"{_key(name)} = {_column(table, c)}  # {_range(table, c)}" for name, c in y.items()]
+    lines += ["[data]", f"time = {_column(table, time, DIMENSIONS['time'])}"]
+    if any(missing[path] for path in u):
+        lines.append('missing_inputs = "hold"  # where an input has no number')
+    lines += ["", "[data.y]"]
+    if not y and problem is not None and left:
+        guess = [c for c in left if c not in other] or left
+        guess = [c for c in guess if c not in u.values()] or guess
+        y = {next(iter(problem.axes)): guess[0]}
+        u = {path: c for path, c in u.items() if c != guess[0]}
+        lines.append(f"# A guess, as no name and no unit is one of {', '.join(problem.axes)}:")
     if not y:
-        lines.append(f"# {_dofs(problem)} = COLUMN, one of those below")
+        raise ProblemError(f"data.y: found no column of numbers beside the times {time!r}")
+    lines += [_line(table, problem, name, c) for name, c in y.items()]
     if u:
-        lines += ["", "[data.u]"]
-        for name, c in u.items():
-            lines.append(f"{_key(name)} = {_column(table, c)}  # {_range(table, c)}")
+        lines += ["", "[data.u]", *(_line(table, problem, name, c) for name, c in u.items())]
     unused = [c for c in left if c not in y.values() and c not in u.values()]
     if unused:
         lines += ["", "# Columns that are not used:"]
-        lines += [f"# {_column(table, c)}  {_range(table, c)}" for c in unused]
+        lines += [f"# {_column(table, c, None)}  {_range(table, c)}" for c in unused]
     text = [k for k in table.values if k not in columns]
-    lines += [f"# {_quoted(k)} holds no numbers" for k in text]
+    lines += [f"# {_quoted(k)} holds no numbers, or infinite ones" for k in text]
     return "\n".join(lines) + "\n"
 
 
 def _numbers(values: Any) -> bool:
     found = np.asarray(values)
-    return found.ndim == 1 and found.dtype.kind in "fiub"
+    if found.ndim != 1 or found.dtype.kind not in "fiub":
+        return False
+    return bool(np.any(np.isfinite(found)) and not np.any(np.isinf(found)))
+
+
+def _missing(table: Table, time: str, column: str) -> int | None:
+    """How many numbers an input lacks; None where the first is missing, which nothing can hold."""
+    clock = table.clocks.get(column, time)
+    t, own, values = (np.asarray(table.values[c], float) for c in (time, clock, column))
+    used = np.isfinite(t)
+    if time in table.clocks.values() and not np.allclose(own, t, 0.0, 1e-12, equal_nan=True):
+        values = at_times(t[used], own, values, held=True)
+    else:
+        values = values[used]
+    there = np.isfinite(first_of_each(t[used], values))
+    return int(np.sum(~there)) if there[0] else None
 
 
 def _time(table: Table, columns: list[str]) -> str:
@@ -63,17 +97,28 @@ def _time(table: Table, columns: list[str]) -> str:
     rising = [
         c
         for c in columns
-        if np.asarray(table.values[c]).size > 1
-        and np.all(np.diff(np.asarray(table.values[c], float)) > 0)
+        if _rises(np.asarray(table.values[c], float), early=c in table.clocks.values())
     ]
     of_time = [c for c in rising if _measures(table, c) == dimensions_of("s")]
     named = [c for c in rising if loose(split_unit(c)[0]) in TIMES]
-    for found in (sorted(table.stamps & set(rising)), named, of_time, rising):
+    clocks = [c for c in rising if c in table.clocks.values()]
+    strict = [c for c in rising if np.all(np.diff(np.asarray(table.values[c], float)) > 0)]
+    stamps = [c for c in rising if c in table.stamps]
+    for found in (stamps, clocks, named, of_time, strict, rising):
         if found:
             return found[0]
     raise ProblemError(
         "data.time: found no column whose numbers increase; there are " + ", ".join(table.values)
     )
+
+
+def _rises(values: np.ndarray, *, early: bool) -> bool:
+    """Whether numbers never fall, as times do, which may be repeated. ``early``: whether they may
+    end earlier than others."""
+    if not early and np.any(np.isnan(values)):
+        return False
+    there = values[: np.flatnonzero(np.isfinite(values)).max(initial=-1) + 1]
+    return there.size > 1 and bool(np.all(np.diff(there) >= 0) and there[-1] > there[0])
 
 
 def _matched(table: Table, left: list[str], problem: Problem | None):
@@ -99,26 +144,52 @@ def _matched(table: Table, left: list[str], problem: Problem | None):
         if len(same) == 1 and same[0] not in u.values():
             u[name] = same[0]
             free.remove(same[0])
-    rotates = {d: problem.dofs.get(d) == "rotation" for d in dofs}
-    for group, names, kinds in (
-        (y, dofs, {d: "angle" if rotates[d] else "length" for d in dofs}),
-        (u, loads, dict.fromkeys(loads, "force")),
-    ):
+    speeds = [f"v.{d}" for d in dofs]
+    kinds = {name: _kind(problem, name) for name in (*dofs, *speeds, *loads)}
+    for group, names in ((y, dofs), (y, speeds), (u, loads)):
         rest = [n for n in names if n not in group]
         for name in rest:
-            wanted = dimensions_of(DIMENSIONS[kinds[name]].unit)
-            same = [c for c in free if _measures(table, c) == wanted and table.unit(c)]
-            if len(same) == 1 and len([n for n in rest if kinds[n] == kinds[name]]) == 1:
+            dimension = kinds[name]
+            same = [c for c in free if table.unit(c) and _fits(table, c, dimension)]
+            if len(same) == 1 and len([n for n in rest if kinds[n] == dimension]) == 1:
                 group[name] = same[0]
                 free.remove(same[0])
-    for group, names, words in ((y, dofs, POSITIONS), (u, loads, FORCES)):
-        called = [c for c in free if loose(split_unit(c)[0]) in words]
-        if not group and len(names) == 1 and len(called) == 1:
+    for group, names, words in ((y, dofs, POSITIONS), (y, speeds, VELOCITIES), (u, loads, FORCES)):
+        called = [c for c in free if _is_called(split_unit(c)[0], words)]
+        if not set(names) & set(group) and len(names) == 1 and len(called) == 1:
             group[names[0]] = called[0]
             free.remove(called[0])
     if not y and len(dofs) == 1 and len(free) == 1:
         y[dofs[0]] = free[0]
     return y, u
+
+
+def _is_called(name: str, words: tuple[str, ...]) -> bool:
+    """Whether a name is one of the ``words``, or has one for a part: ``Axis1.ActPos``."""
+    parts = re.findall(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+", name)
+    return loose(name) in words or any(part.casefold() in words for part in parts)
+
+
+def _kind(problem: Problem | None, name: str) -> Dimension | None:
+    """Dimension of a quantity that a proposal assigns a column to."""
+    dof = name.removeprefix("v.")
+    if problem is None:
+        return None
+    if dof not in problem.axes:
+        return path_dimension(problem, name)
+    rotates = problem.dofs.get(dof) == "rotation"
+    if dof != name:
+        return DIMENSIONS["angular velocity" if rotates else "velocity"]
+    return DIMENSIONS["angle" if rotates else "length"]
+
+
+def _fits(table: Table, column: str, dimension: Dimension | None) -> bool:
+    """Whether the unit in the header is one of the ``dimension``."""
+    try:
+        unit_factor(table.unit(column) or "", dimension)
+    except UnitError:
+        return False
+    return True
 
 
 def _measures(table: Table, column: str) -> Any:
@@ -128,13 +199,21 @@ def _measures(table: Table, column: str) -> Any:
         return None
 
 
-def _column(table: Table, column: str) -> str:
+def _column(table: Table, column: str, dimension: Dimension | None) -> str:
+    """The entry of a column, with a unit that the reader takes."""
     unit = table.unit(column)
     if column in table.stamps:
-        return f"{_quoted(column)}  # time stamps: seconds since the first"
-    if unit is None:
-        return f'{{column = {_quoted(column)}, unit = ""}}'
-    return f"{{column = {_quoted(column)}, unit = {_quoted(unit)}}}"
+        return f"{_quoted(column)}  # seconds since the first sample"
+    if unit and not _fits(table, column, dimension):
+        si = dimension.unit if dimension else ""
+        said = f'{{column = {_quoted(column)}, unit = "{f"1 {si}".strip()}"}}'
+        return f"{said}  # the file says {_quoted(unit)}: how much is one"
+    return f"{{column = {_quoted(column)}, unit = {_quoted(unit or '')}}}"
+
+
+def _line(table: Table, problem: Problem | None, name: str, column: str) -> str:
+    entry = _column(table, column, _kind(problem, name))
+    return f"{_key(name)} = {entry}{';' if '  # ' in entry else '  #'} {_range(table, column)}"
 
 
 def _range(table: Table, column: str) -> str:
@@ -147,7 +226,8 @@ def _range(table: Table, column: str) -> str:
 
 
 def _clock(table: Table, column: str) -> list[str]:
-    t = np.asarray(table.values[column], float)
+    t = np.unique(np.asarray(table.values[column], float))
+    t = t[np.isfinite(t)]
     unit = table.unit(column) or ("s" if column in table.stamps else "")
     step = float(np.median(np.diff(t)))
     said = f"{t.size:,} samples from {t[0]:g} to {t[-1]:g} {unit}, one every {step:g} {unit}"
@@ -155,10 +235,6 @@ def _clock(table: Table, column: str) -> list[str]:
         said if unit else f"{said}(no unit found: seconds are assumed)",
         *clock_remarks(t, unit),
     ]
-
-
-def _dofs(problem: Problem | None) -> str:
-    return "SIGNAL" if problem is None else " or ".join(problem.axes)
 
 
 def _key(name: str) -> str:

@@ -10,14 +10,17 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from jfric.errors import ProblemError, quoted
-from jfric.fits.data.cells import is_grouped, is_stamp, number, stamp
-from jfric.fits.data.columns import Table, is_unit, written
+from jfric.fits.data.cells import is_grouped, is_stamp, number
+from jfric.fits.data.columns import Table
+from jfric.fits.data.head import COMMENT, Head, Layout, Row, read_head
+from jfric.fits.data.times import clock, joined, stamps
 
 SEPARATORS = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "bar", " ": "blanks"}
 DECIMALS = {".": "decimal point", ",": "decimal comma"}
@@ -25,13 +28,8 @@ DECIMALS = {".": "decimal point", ",": "decimal comma"}
 SAMPLE = 200
 #: Worth of a number with marks between thousands, compared with one without.
 GROUPED = 0.75
-_COMMENT = re.compile(r"\s*(?:#|%|//)\s*")
-
-
-class _Layout(NamedTuple):
-    separator: str
-    decimal: str
-    width: int
+#: What some programs write below the last row.
+_END = "EOF"
 
 
 class _Line(NamedTuple):
@@ -50,11 +48,19 @@ def read_text(path: Path) -> Table:
     if layout is None:
         raise ProblemError(f"{path}: found no rows of at least two numbers")
     cells = [_split(line.text, layout.separator) for line in lines]
+    layout = _widened(cells, layout)
+    beside, cells, layout = _without_side(lines, cells, layout)
     numeric = _numeric(cells, layout)
     first = _first(cells, numeric, layout)
-    names, units, header = _header(path, lines, cells, first, layout)
-    rows, where = _rows(path, lines, cells, first, len(names))
-    return _table(names, units, rows, where, layout, header, encoding)
+    last_empty = all(not r[-1] for r in cells[first:] if len(r) == layout.width)
+    heads = [_head(line.text, layout) for line in lines[:first]]
+    above = [Row(n.number, "\t".join(h), h) for n, h in zip(lines, heads, strict=False)]
+    try:
+        head = read_head(above, beside, lines[first].number, layout, last_empty)
+    except ProblemError as error:
+        raise ProblemError(f"{path}: {error}") from None
+    rows, where = _rows(path, lines[first:], cells[first:], head)
+    return _table(head, rows, where, layout, encoding)
 
 
 def _decoded(path: Path) -> tuple[str, str]:
@@ -81,7 +87,7 @@ def _split(text: str, separator: str) -> list[str]:
     return [c.strip() for c in next(csv.reader([text], delimiter=separator, skipinitialspace=True))]
 
 
-def _layout(lines: Sequence[_Line], told: str | None) -> _Layout | None:
+def _layout(lines: Sequence[_Line], told: str | None) -> Layout | None:
     """Separator and decimal mark that make most cells numbers."""
     few = lines if len(lines) <= 2 * SAMPLE else [*lines[:SAMPLE], *lines[-SAMPLE:]]
     best, most = None, 0.0
@@ -94,9 +100,9 @@ def _layout(lines: Sequence[_Line], told: str | None) -> _Layout | None:
             if not widths:
                 continue
             width = widths.most_common(1)[0][0]
-            value = sum(v for r, v in zip(cells, values, strict=True) if len(r) == width)
+            value = sum(max(v, 0.0) for r, v in zip(cells, values, strict=True) if len(r) == width)
             if value > most:
-                best, most = _Layout(separator, decimal, width), value
+                best, most = Layout(separator, decimal, width), value
     return best
 
 
@@ -113,7 +119,7 @@ def _is_value(cell: str, decimal: str) -> bool:
     return number(cell, decimal) is not None or is_stamp(cell)
 
 
-def _numeric(cells: Sequence[list[str]], layout: _Layout) -> list[int]:
+def _numeric(cells: Sequence[list[str]], layout: Layout) -> list[int]:
     """Columns that hold values in most rows."""
     rows = [row for row in cells if len(row) == layout.width][: 2 * SAMPLE]
     return [
@@ -123,7 +129,7 @@ def _numeric(cells: Sequence[list[str]], layout: _Layout) -> list[int]:
     ]
 
 
-def _first(cells: Sequence[list[str]], numeric: Sequence[int], layout: _Layout) -> int:
+def _first(cells: Sequence[list[str]], numeric: Sequence[int], layout: Layout) -> int:
     """The first of two consecutive rows that hold values in all columns of numbers."""
 
     def holds(row: list[str]) -> bool:
@@ -137,42 +143,43 @@ def _first(cells: Sequence[list[str]], numeric: Sequence[int], layout: _Layout) 
     return next((i for i, g in enumerate(good) if g and all(good[i : i + 2])), good.index(True))
 
 
-def _header(path: Path, lines, cells, first: int, layout: _Layout):
-    """Names and units of the columns, and the line of the names."""
-    if first == 0:
-        return [f"column {j + 1}" for j in range(layout.width)], {}, None
-    above = [_head(lines[i].text, layout) for i in (first - 1, first - 2) if i >= 0]
-    row, units = above[0], None
-    at = first - 1
-    if len(above) > 1 and len(above[1]) == len(row) and _are_units(row):
-        row, units, at = above[1], row, first - 2
-    # A separator behind the last entry, of the header or of the rows, adds no column.
-    width = layout.width
-    last_empty = all(not r[-1] for r in cells[first:] if len(r) == width)
-    while len(row) > 1 and not row[-1] and (len(row) > width or last_empty):
-        row = row[:-1]
-    if last_empty and len(row) == width - 1:
-        width -= 1
-    if len(row) != width:
-        said = f"{path}: line {lines[at].number} names {len(row)} columns, "
-        said += f"line {lines[first].number} has {layout.width} entries"
-        if layout.separator == "," and layout.width == 2 * len(row):
-            said += "; decimal commas between separating commas cannot be told apart, write the "
-            said += "file with semicolons or decimal points"
-        raise ProblemError(said)
-    # A row of data with a word in it is no header.
-    if 2 * sum(_worth(c, layout.decimal) > 0 for c in row) >= width:
-        odd = next((c for c in row if number(c, layout.decimal) is None), "")
-        raise ProblemError(f"{path}: line {lines[at].number} holds {odd!r} where numbers begin")
-    names = _different([c or f"column {j + 1}" for j, c in enumerate(row)])
-    table = {} if units is None else {
-        n: written(u.strip("[](){} ")) for n, u in zip(names, units, strict=False) if u
-    }  # fmt: skip
-    return names, table, lines[at].number
+def _widened(cells: Sequence[list[str]], layout: Layout) -> Layout:
+    """The layout with the width of longer rows of numbers, two in sequence: some columns may end
+    earlier than others."""
+
+    def full(row: list[str]) -> int:
+        return len(row) if row and all(number(c, layout.decimal) is not None for c in row) else 0
+
+    long = [
+        full(a) for a, b in pairwise(cells[: 2 * SAMPLE]) if full(a) == len(b) == full(b) and a[-1]
+    ]
+    return layout._replace(width=max(layout.width, *long, 0))
 
 
-def _head(text: str, layout: _Layout) -> list[str]:
-    text = _COMMENT.sub("", text, count=1) if _COMMENT.match(text) else text
+def _without_side(lines, cells: Sequence[list[str]], layout: Layout):
+    """Rows of a head that stands on the left of the numbers, and the other cells."""
+    whole = [row for row in cells if len(row) == layout.width]
+    columns, half = list(zip(*whole, strict=True)), len(whole) // 2
+    side = [j for j, c in enumerate(columns) if any(c) and not any(c[half:])]
+    if (
+        not side
+        or len(whole) < len(cells)
+        or not any(_worth(c, layout.decimal) > 0 for c in cells[0][len(side) :])
+    ):
+        return [], cells, layout
+    rows = [[row[j] for j in side] for row in cells]
+    found = [
+        Row(line.number, "\t".join(row), row)
+        for line, row in zip(lines, rows, strict=True)
+        if any(row)
+    ]
+    kept = [j for j, c in enumerate(columns) if any(c) and j not in side]
+    cells = [[row[j] for j in kept] for row in cells]
+    return found, cells, layout._replace(width=len(kept))
+
+
+def _head(text: str, layout: Layout) -> list[str]:
+    text = COMMENT.sub("", text, count=1) if COMMENT.match(text) else text
     if layout.separator != " ":
         return _split(text, layout.separator)
     # Blanks also occur within a header: before a unit, and single ones between words.
@@ -180,29 +187,16 @@ def _head(text: str, layout: _Layout) -> list[str]:
     return row if len(row) == layout.width else re.split(r"\s{2,}|\t", text.strip())
 
 
-def _are_units(row: Sequence[str]) -> bool:
-    bare = [cell.strip("[](){} ") for cell in row]
-    return any(bare) and all(is_unit(cell) for cell in bare)
-
-
-def _different(names: Sequence[str]) -> list[str]:
-    """Names with repeated ones numbered: ``x (1)``, ``x (2)``."""
-    count, seen = Counter(names), Counter()
-    found = []
-    for name in names:
-        seen[name] += 1
-        found.append(name if count[name] == 1 else f"{name} ({seen[name]})")
-    return found
-
-
-def _rows(path: Path, lines, cells, first: int, width: int):
+def _rows(path: Path, lines, cells, head: Head):
     """Rows of entries and their lines."""
-    rows, where = [], []
-    for line, row in zip(lines[first:], cells[first:], strict=True):
-        if _COMMENT.match(line.text):
+    rows, where, width = [], [], len(head.names)
+    for line, row in zip(lines, cells, strict=True):
+        if COMMENT.match(line.text) or line.text.strip() == _END:
             continue
         if len(row) == width + 1 and not row[-1]:
             row = row[:-1]
+        if head.clocks:  # columns with times of their own may end earlier
+            row = row + [""] * (width - len(row))
         if len(row) != width:
             raise ProblemError(f"{path}: line {line.number} does not have {width} entries")
         rows.append(row)
@@ -210,35 +204,46 @@ def _rows(path: Path, lines, cells, first: int, width: int):
     return rows, np.array(where)
 
 
-def _table(names, units, rows, where, layout: _Layout, header, encoding) -> Table:
-    values, wrong, stamps, remarks = {}, {}, set(), []
-    for name, entries in zip(names, zip(*rows, strict=True), strict=True):
+def _table(head: Head, rows, where, layout: Layout, encoding) -> Table:
+    values, wrong, of_stamps, remarks = {}, {}, [], [*head.remarks]
+    columns = dict(zip(head.names, zip(*rows, strict=True), strict=True))
+    for name, entries in columns.items():
         found = [number(c, layout.decimal) for c in entries]
         if None not in found:
             values[name] = np.array(found, float)
             continue
-        seconds = _stamps(entries)
+        seconds = stamps(entries)
         if seconds is not None:
             values[name] = seconds
-            stamps.add(name)
+            of_stamps.append(name)
             continue
         values[name] = np.array(entries)
         i = found.index(None)
         wrong[name] = (int(where[i]), entries[i])
+    units, made = dict(head.units), joined(columns, values, head.units)
+    if head.step and not made and not of_stamps:
+        unit, seconds = clock(values, units, head.step)
+        if unit and unit[1] != "s":
+            times = {unit[0], *head.clocks.values()}
+            units |= dict.fromkeys(times, unit[1])
+            remarks.append(f"line {head.step.line} says that times are in {unit[1]}")
+        if seconds is not None:
+            made["time" if "time" not in values else "time of samples"] = seconds
+            said = f"times were made from the step of {head.step.seconds:g} s"
+            remarks.append(f"{said} in line {head.step.line}")
     if any(is_grouped(c, layout.decimal) for row in rows[:SAMPLE] for c in row):
         remarks.append("numbers with marks between thousands were read as one number")
     said = f"separator {SEPARATORS.get(layout.separator, quoted(layout.separator))}, "
     said += f"{DECIMALS[layout.decimal]}, {encoding}, "
-    said += "no header" if header is None else f"names in line {header}"
+    said += "no header" if head.line is None else f"names in line {head.line}"
     said += f", numbers from line {where[0]}"
-    return Table(values, units, where, wrong, frozenset(stamps), said, tuple(remarks))
-
-
-def _stamps(entries: Sequence[str]) -> np.ndarray | None:
-    """Time stamps as seconds since the first one; None if an entry is no time stamp."""
-    found = [stamp(c) for c in entries]
-    kinds = {f[2] for f in found if f is not None}
-    if None in found or len(kinds) != 1:
-        return None
-    whole, part = (np.array([f[i] for f in found if f is not None]) for i in (0, 1))
-    return (whole - whole[0]) + (part - part[0])
+    return Table(
+        made | values,
+        units,
+        where,
+        wrong,
+        frozenset((*made, *of_stamps)),
+        head.clocks,
+        said,
+        tuple(remarks),
+    )
