@@ -205,6 +205,7 @@ from .system.linkage import Weld as Weld
 from .system.massless import eliminate_massless as eliminate_massless
 from .system.model import Model as Model
 from .system.model import build as build
+from .system.motor import Motor as Motor
 from .system.naming import get_parameter as get_parameter
 from .system.naming import parameters as parameters
 from .system.naming import set_parameters as set_parameters

@@ -34,6 +34,7 @@ from jfric.system.hysteresis import (
 )
 from jfric.system.joint import Joint
 from jfric.system.linkage import Gear, Pin, Rolling, Slider, Weld
+from jfric.system.motor import Motor
 from jfric.system.nonlinear import AbstractForce, Drag, ForceField, Pendulum, PolynomialSpring
 from jfric.system.registration import register
 from jfric.system.state import State
@@ -41,7 +42,7 @@ from jfric.system.state import State
 __all__ = [  # noqa: RUF022
     # Masses, springs, dampers, forces.
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
-    "ForceField", "Lagrangian", "Pendulum", "Load", "Base", "Controller",
+    "ForceField", "Lagrangian", "Pendulum", "Load", "Motor", "Base", "Controller",
     # Friction, contact, and what is held.
     "Friction", "Contact", "Joint", "Velocity", "Event",
     # Friction with memory, and other states.

@@ -144,6 +144,8 @@ def _linear(problem: AbstractProblem, t, q) -> _Linear:
     for damper in problem.section("damper").values():
         w = damper.direction.vector(both)
         C = C + damper.c * jnp.outer(w[:n], w)
+    for winding in problem.section("winding").values():
+        C = C.at[:, :n].add(winding.damping(axes))
     curved, forces = [], []
     for energies in _energies(problem):
         if energies.has_constant_mass():
@@ -221,7 +223,8 @@ def _varying(linear: _Linear, M_inverse, displacements, equations, n: int) -> Va
 
 def _nonlinear(problem: AbstractProblem, forces: tuple[Energies, ...]) -> tuple[Any, ...]:
     """Forces that are functions: of elements, springs between points, energies and states."""
-    elements = [e for group in problem.elements.values() for e in group.values()]
+    groups = (*problem.elements.values(), *problem.parts().values())
+    elements = [e for group in groups for e in group.values()]
     return (
         *(e for e in elements if isinstance(e, AbstractForce)),
         *(link_force(problem, x) for x in problem.section("link_spring").values()),

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from jfric.errors import ProblemError
 from jfric.system.assembly import displacement_functions, energies_of
-from jfric.system.bristle import BRISTLES
 from jfric.system.dependence import linear_displacement
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.event import event_labels
@@ -94,7 +93,7 @@ FEATURES: dict[str, Feature] = {
     ),
     "sliders": Feature("a memory", lambda p: p.labelled(*HYSTERESIS), ("event-driven",)),
     "states": Feature(
-        "a memory", lambda p: p.labelled(*BRISTLES, "state"), (*_STEPS, "smoothed")
+        "a memory", lambda p: p.states(), (*_STEPS, "smoothed")
     ),
     "reacting": Feature("a rate that depends on reactions or sliding", _reacting, _SMOOTH),
     "joints": Feature("a joint", _joints, _STEPS),

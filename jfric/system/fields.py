@@ -112,6 +112,8 @@ TURNING = {
     "stiffness": "rotational stiffness",
     "damping": "rotational damping",
     "drag": "rotational drag",
+    "force constant": "torque constant",
+    "back-EMF constant": "angular back-EMF constant",
 }
 
 

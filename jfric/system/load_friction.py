@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int
 
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.linear_algebra import matmul, matvec
+from jfric.system.composite import AbstractComposite
 from jfric.system.description import AbstractProblem, accepted_labels, element_label
 from jfric.system.direction import Direction
 from jfric.system.elements import curved_sections
@@ -156,15 +157,23 @@ def accepted(problem: AbstractProblem) -> dict[str, str]:
     found = {}
     for section in carrying_sections():
         found |= accepted_labels(section, problem.section(section))
+    for section, group in problem.elements.items():
+        own = {k: x for k, x in group.items() if isinstance(x, AbstractComposite)}
+        found |= accepted_labels(section, own)
     return found
 
 
 def _parts(problem: AbstractProblem, load: Direction) -> list[tuple[str, str, Any]]:
-    """Section and name of the elements of a load, and their factors."""
-    known = accepted(problem)
-    places = {element_label(s, n): (s, n) for s in carrying_sections() for n in problem.section(s)}
-    factors = load.vector(load.names)
-    return [(*places[known[name]], factors[i]) for i, name in enumerate(load.names)]
+    """Section and name of the elements of a load, and their factors; those of a composite are its
+    parts."""
+    known, composites = accepted(problem), problem.composites()
+    sections = (*carrying_sections(), "winding")
+    places = {element_label(s, n): (s, n) for s in sections for n in problem.section(s)}
+    factors, found = load.vector(load.names), []
+    for factor, label in zip(factors, map(known.__getitem__, load.names), strict=True):
+        labels = composites[label].carried(label) if label in composites else (label,)
+        found += [(*places[part], factor) for part in labels]
+    return found
 
 
 def _in_time(problem: AbstractProblem, load: Direction) -> AbstractFunction | None:
@@ -270,6 +279,9 @@ def _load(
         if section in FORMS:
             index = piecewise.names.index(element_label(section, name))
             factors = factors.at[index].add(factor)
+            continue
+        if section == "winding":
+            v = v.at[:n].add(factor * element.torque(problem.axes))
             continue
         w = element.direction.vector(problem.axes + problem.bases)
         if section == "spring":

@@ -21,6 +21,7 @@ from jfric.system.body_checks import (
 from jfric.system.bounds import bounds_of
 from jfric.system.bristle import AbstractBristle
 from jfric.system.bristle_checks import require_bristle
+from jfric.system.composite import AbstractComposite
 from jfric.system.coupling_checks import require_coupling, require_springs_within_limits
 from jfric.system.curve_checks import require_curve, require_knots
 from jfric.system.description import AbstractProblem, element_label
@@ -152,7 +153,7 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
             f"{where}: found {type(element).__name__}, expected {SECTIONS[section].__name__}"
         )
     # Inertia, loads and nonlinear forces cannot act on bases.
-    on_bases = not isinstance(element, (Mass, Load, AbstractForce))
+    on_bases = not isinstance(element, (Mass, Load, AbstractForce, AbstractComposite))
     for field, direction in _directions(element).items():
         known = [*problem.dofs, *(problem.bases if on_bases and field != "reaction" else ())]
         if not direction.names:
@@ -203,6 +204,9 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
         _contact(where, element)
     if isinstance(element, Joint):
         _joint(where, element)
+    if isinstance(element, AbstractComposite):
+        for field, message in element.problems():
+            raise ProblemError(f"{where}.{field}: {message}")
     require_body(problem, section, name, element)
 
 
