@@ -221,6 +221,7 @@ from .system.problem import Problem as Problem
 from .system.problem import TimeSpan as TimeSpan
 from .system.registration import register as register
 from .system.state import State as State
+from .system.transmission import Transmission as Transmission
 from .verification import verify as verify
 
 __all__: list[str]

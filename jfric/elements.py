@@ -38,11 +38,13 @@ from jfric.system.motor import Motor
 from jfric.system.nonlinear import AbstractForce, Drag, ForceField, Pendulum, PolynomialSpring
 from jfric.system.registration import register
 from jfric.system.state import State
+from jfric.system.transmission import Transmission
 
 __all__ = [  # noqa: RUF022
     # Masses, springs, dampers, forces.
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
-    "ForceField", "Lagrangian", "Pendulum", "Load", "Motor", "Base", "Controller",
+    "ForceField", "Lagrangian", "Pendulum", "Load", "Base", "Motor", "Transmission",
+    "Controller",
     # Friction, contact, and what is held.
     "Friction", "Contact", "Joint", "Velocity", "Event",
     # Friction with memory, and other states.

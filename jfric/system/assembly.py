@@ -24,7 +24,6 @@ from jfric.system.joint_equations import joint_equations
 from jfric.system.joints import joints_of
 from jfric.system.load_friction import (
     assemble_carried,
-    carried_label,
     carried_loads,
 )
 from jfric.system.mechanics import Mechanics, inverse_of_mass
@@ -255,8 +254,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     equations = [e for e in joint_equations(problem) if not e.rubs]
     varying = _varying(linear, M_inverse, displacements, equations, n)
     loads = problem.section("load").values()
-    signs = [carried_label(label) for label in carried_loads(problem)]
-    piecewise = assemble_piecewise(problem, signs)
+    piecewise = assemble_piecewise(problem, carried_loads(problem))
     found = Mechanics(
         M=linear.M,
         M_inverse=M_inverse,

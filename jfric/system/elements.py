@@ -35,6 +35,7 @@ from jfric.system.motor import Motor
 from jfric.system.nonlinear import AbstractForce as AbstractForce
 from jfric.system.nonlinear import Drag, ForceField, Pendulum, PolynomialSpring
 from jfric.system.state import State
+from jfric.system.transmission import Transmission
 from jfric.system.velocity import Velocity
 
 
@@ -263,6 +264,7 @@ SECTIONS: dict[str, type[eqx.Module]] = {
     "contact": Contact,
     "load": Load,
     "motor": Motor,
+    "transmission": Transmission,
     "base": Base,
     "joint": Joint,
     "velocity": Velocity,

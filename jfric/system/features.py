@@ -76,7 +76,12 @@ FEATURES: dict[str, Feature] = {
     "events": Feature("an event of your own", event_labels, ("event-driven",)),
     "carried": Feature(
         "a load that is not made of straight lines in time",
-        lambda p: [f"{label}.load" for label in carried_loads(p)],
+        carried_loads,
+        _SMOOTH,
+    ),
+    "fading": Feature(
+        "friction that depends on speed and load",
+        lambda p: [k for k, x in p.labelled("friction").items() if x.fade is not None],
         _SMOOTH,
     ),
     "position": Feature(

@@ -82,14 +82,26 @@ def normal_forces_at(mechanics: Mechanics, t, q, v, segment=None) -> Float[Array
     dtype = mechanics.K.dtype
     given = [jnp.asarray(n(t), dtype) for n in mechanics.normal_forces]
     normal, carried = jnp.stack(given) if given else jnp.zeros((0,), dtype), mechanics.carried
+    fading = squares = jnp.zeros_like(normal)
     if carried is not None:
         if segment is None:
             segment = segments_of(mechanics, t, q, v)
-        loads = jnp.abs(loads_of_friction(mechanics, t, q, v, segment))
-        normal = normal + carried.spread(len(given), dtype) @ (carried.kappa * loads)
+        loads = loads_of_friction(mechanics, t, q, v, segment)
+        grown = carried.spread(len(given), dtype) * (carried.kappa * jnp.abs(loads))
+        normal = normal + jnp.sum(grown, axis=1)
+        # At a sign's own event the segment decides.
+        sign = segment[carried.places]
+        positive = jnp.where(sign < 0, loads >= 0.0, sign == 0)
+        fading, squares = carried.parts(grown, loads, positive)
     if not mechanics.modulated:
         return normal
-    return normal * mechanics.factors(t, q)
+    speed = jnp.abs(mechanics.sliding_velocities(t, v))
+    left = [
+        jnp.ones((), dtype) if law is None else jnp.asarray(law.kinetic(x)[0], dtype)
+        for law, x in zip(mechanics.fades, speed, strict=False)
+    ]
+    parts = normal + squares, fading + squares, jnp.stack(left)
+    return mechanics.modulated_normal(t, q, *parts)
 
 
 def segments_of(mechanics: Mechanics, t, q, v) -> Int[Array, " ns"]:

@@ -267,8 +267,23 @@ class Mechanics(eqx.Module):
 
     @property
     def modulated(self) -> tuple[int, ...]:
-        """Friction elements that depend on position."""
-        return tuple(i for i, c in enumerate(self.contacts) if c.factor is not None)
+        """Friction elements whose normal force is not linear in the motion: it depends on position,
+        fades as sliding gets faster, or grows with squares of loads."""
+        rows = [i for i, c in enumerate(self.contacts) if (c.factor, c.fade) != (None, None)]
+        squares = () if self.carried is None else self.carried.squares
+        return tuple(sorted({*rows, *(x.row for x in squares)}))
+
+    def modulated_normal(self, t, q, normal, fading, left) -> Float[Array, " nf"]:
+        """Normal forces of friction elements: ``normal`` with squares of loads, of which the part
+        ``fading``, constant parts left out, is multiplied by ``left``, and the whole by the factors
+        of position."""
+        own = [jnp.asarray(c.fading, q.dtype) for c in self.contacts[: self.n_friction]]
+        return self.factors(t, q) * (normal - (1.0 - left) * (jnp.stack(own) + fading))
+
+    @property
+    def fades(self) -> tuple[AbstractLaw | None, ...]:
+        """Laws of the parts of the normal forces of friction elements that fade."""
+        return tuple(c.fade for c in self.contacts[: self.n_friction])
 
     def factors(self, t, q) -> Float[Array, " nf"]:
         """Factors of all friction elements, one where they do not depend on position."""

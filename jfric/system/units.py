@@ -82,6 +82,8 @@ DIMENSIONS = {
         Dimension("rotational drag", "kg*m^2", "0.5 kg*m^2"),
         Dimension("mass times length", "kg*m", "0.5 kg*m"),
         Dimension("impulse", "N*s", "2 N*s"),
+        Dimension("inverse force", "1/N", "0.01 /N"),
+        Dimension("inverse torque", "1/(N*m)", "0.01 /(N*m)"),
         Dimension("voltage", "V", "24 V"),
         Dimension("current", "A", "2 A"),
         Dimension("resistance", "ohm", "1.5 ohm"),

@@ -56,11 +56,12 @@ from jfric.system.laws import (
     VelocityWeakening,
     sides,
 )
-from jfric.system.load_friction import require_load
+from jfric.system.load_friction import require_forces, require_load
 from jfric.system.naming import parameters
 from jfric.system.planes import require_plane, require_planes, require_spin
 from jfric.system.position_factor import require_factor, require_position
 from jfric.system.reaction import require_opposing
+from jfric.system.transmission import Transmission
 
 #: Sections, and parts of functions of time, in which numbers may be lists.
 _WITH_LISTS, _LISTS = ("force_field", "matrices"), ("times", "values")
@@ -207,6 +208,10 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
     if isinstance(element, AbstractComposite):
         for field, message in element.problems():
             raise ProblemError(f"{where}.{field}: {message}")
+    if isinstance(element, Transmission):
+        for field in ("motor", "external"):
+            if (load := getattr(element, field)) is not None:
+                require_forces(problem, f"{where}.{field}", load)
     require_body(problem, section, name, element)
 
 
@@ -378,7 +383,8 @@ def _bounds(problem: AbstractProblem) -> None:
     for path, value in parameters(problem).items():
         # Functions of time have a message of their own.
         array = np.asarray(value)
-        if path.endswith((".N", ".limit")) or not array.size:
+        of_friction = path.startswith("friction.") and path.endswith((".N", ".limit"))
+        if of_friction or not array.size:
             continue
         bounds, low, high = bounds_of(path), float(np.min(array)), float(np.max(array))
         wrong = bounds.message(low, high)

@@ -69,10 +69,10 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
         ['parameters.F_c', 'parameters.F_v']
     """
     require_features(problem, "the comparison of laws", FEATURES.keys() - {"planes"})
-    group = problem.section("friction")
+    group = problem.elements.get("friction", {})
     if len(group) != 1:
         raise ProblemError(f"friction: found {len(group)} elements, the comparison takes one")
-    ((name, element),) = problem.resolved().section("friction").items()
+    ((name, element),) = problem.resolved().elements["friction"].items()
     size = float(element.coefficients.kinetic(speed)[0])
     if element.limit is not None:
         size, element = size * float(element.limit(0.0)), replace(element, limit=Constant(1.0))
@@ -116,7 +116,7 @@ def curve_candidate(problem: Problem, fastest: float, values: Mapping[str, float
     """A friction curve for each direction up to the speed ``fastest`` [m/s or rad/s], for
     :func:`jfric.fit_curve`; it starts from ``values``, the fitted Coulomb and viscous friction."""
     candidate = {c.name: c for c in candidate_laws(problem, fastest, loads=False)}[_BEGINNING]
-    ((name, element),) = candidate.problem.section("friction").items()
+    ((name, element),) = candidate.problem.elements["friction"].items()
     # Even steps of ln(1 + v/v_1), the coordinate in which a curve is smooth.
     steps = np.expm1(np.linspace(0.0, np.log1p(FINEST), KNOTS))
     speeds = fastest * steps / steps[-1]
