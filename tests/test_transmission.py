@@ -221,6 +221,62 @@ def test_the_smoothed_solver_agrees():
         jfric.simulate(servo({"stribeck": 1.0, "v_s": 1.0}, 0.0, 0.0), jfric.MoreauJean(dt=1e-3))
 
 
+@pytest.mark.parametrize("backlash", [None, 0.05])
+def test_an_elastic_shaft_with_backlash_agrees_with_scipy(backlash):
+    """A motor before a gear of ratio 10, and an arm behind a shaft whose torque the gear loses a
+    part of, also in play."""
+    J, arm, k, c, ratio = 2e-3, 0.3, 60.0, 0.4, 10.0
+    x = {"limit": 0.2, "km": 0.1, "ke": 0.15, "c": 0.02}
+    gear = Transmission(
+        "m", "motor", output="arm", ratio=ratio, k=k, c_shaft=c, backlash=backlash, **x
+    )
+    motor = Motor("m", kt=0.2, i=jfric.Harmonic(4.0, 6.0), J=J)
+    elements = {
+        "motor": motor,
+        "mass": jfric.Mass("arm", arm),
+        "load": jfric.Load("arm", jfric.Harmonic(1.0, 2.5, 0.3)),
+        "transmission": gear,
+    }
+    problem = jfric.Problem({"m": "rotation", "arm": "rotation"}, elements, time=2.0)
+    solution = jfric.simulate(problem, ts=jnp.linspace(0.0, 2.0, 41))
+    solution.check()
+    play = 0.0 if backlash is None else backlash / 2.0
+
+    def shaft(y):
+        """Torque on the gear: that of the shaft in touch, which never pulls a flank."""
+        twist, rate = y[2] - y[0], y[3] - y[1]
+        if backlash is None:
+            return k * twist + c * rate
+        over = max(k * (twist - play) + c * rate, 0.0) if twist > play else 0.0
+        return over + (min(k * (twist + play) + c * rate, 0.0) if twist < -play else 0.0)
+
+    def driven(t):
+        return ratio * 0.2 * 4.0 * np.sin(6.0 * t)
+
+    kinks = [lambda t, y: 0.15 * shaft(y) - 0.1 * driven(t)]
+    if backlash is not None:
+        for sign in (1.0, -1.0):
+            kinks += [
+                lambda t, y, s=sign: y[2] - y[0] - s * play,
+                lambda t, y, s=sign: k * (y[2] - y[0] - s * play) + c * (y[3] - y[1]),
+            ]
+    *y, times = slid(
+        push=lambda t, y: driven(t) + shaft(y) - 0.02 * y[1],
+        limit=lambda t, y, s: 0.2 + abs(0.15 * shaft(y) - 0.1 * driven(t)),
+        states=lambda t, y: [y[3], (np.sin(2.5 * t + 0.3) - shaft(y)) / arm],
+        mass=J * ratio**2,
+        start=[0.0, 0.0, 0.0, 0.0],
+        end=2.0,
+        kinks=kinks,
+    )
+    found = [e["time"] for e in solution.event_table() if e["contact"] == "transmission.loss"]
+    np.testing.assert_allclose(found, times, rtol=0, atol=1e-8)
+    final = solution.final
+    own = [final.q[0] / ratio, final.v[0] / ratio, final.q[1], final.v[1]]
+    np.testing.assert_allclose(own, y, rtol=0, atol=1e-7)
+    assert float(jnp.max(jfric.contact_residual(problem, solution))) < 1e-10
+
+
 FILE = """
 dofs = {q = "rotation"}
 time = {end = "1 s"}
@@ -274,6 +330,10 @@ def test_files_paths_and_shared_parameters():
         ({"stribeck": 0.1}, "transmission.v_s: is missing"),
         ({"v_s": 0.1}, "transmission.v_s: is given without a part"),
         ({"motor": "load.c"}, "transmission.motor: no element 'load.c' .*did you mean"),
+        ({"k": 1.0}, "transmission.k: is given without output"),
+        ({"output": "arm", "ratio": 5.0}, "transmission.k: is missing"),
+        ({"output": "q", "k": 5.0}, "transmission.output: is a degree of freedom in front"),
+        ({"output": "b", "k": 5.0}, "transmission.output: no degree of freedom 'b'"),
         ({"limit": -1.0}, "transmission.limit: found -1, must not be negative"),
     ],
 )
@@ -285,4 +345,4 @@ def test_contradictions_name_the_field(fields, message):
         "transmission": Transmission("q", **fields),
     }
     with pytest.raises(jfric.ProblemError, match=message):
-        jfric.Problem({"q": "rotation"}, elements)
+        jfric.Problem({"q": "rotation", "arm": "rotation"}, elements)

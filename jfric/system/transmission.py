@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -14,11 +15,27 @@ from jfric.system.fields import Scalar, holds, optional
 from jfric.system.friction import Friction, Growth, as_load
 from jfric.system.functions import Constant
 from jfric.system.laws import Stribeck
-from jfric.system.line_elements import Damper
+from jfric.system.line_elements import Damper, Spring, Stop
 
 #: Pairs of coefficients of a loss, by the torques of motor and load, and what follows them.
 _LINEAR = {"load": ("km", "ke"), "stribeck": ("kms", "kes")}
 _SQUARES = ("kqe", "kqm")
+
+
+#: Flanks of a gear with backlash, by the sign of the twist that closes them.
+_FLANKS = {"forward": 1.0, "backward": -1.0}
+
+
+def _scaled(direction: Direction, ratio: Any) -> Direction:
+    """``direction`` divided by ``ratio``."""
+    if ratio is None:
+        return direction
+    given = dict(zip(direction.names, direction.signs or (), strict=False))
+    found = {
+        name: computed(lambda x, r: x / r, x, ratio)
+        for name, x in (given or direction.coefficients or {}).items()
+    }
+    return Direction(direction.names, coefficients=found)
 
 
 class Transmission(AbstractComposite):
@@ -42,8 +59,16 @@ class Transmission(AbstractComposite):
 
     Source: the friction models M1 to M6 of https://github.com/Rhoban/bam, with ``ke = km`` and
     ``kes = kms`` in M3 and M4. Raises (in :class:`jfric.Problem`) :class:`jfric.ProblemError` for a
-    coefficient without its torque, and for a Stribeck part without ``v_s``. A gear that loses a
-    fifth of the torque that it carries holds a weight that its motor does not::
+    coefficient without its torque, and for a Stribeck part without ``v_s``.
+
+    ``output``: the degree of freedom behind the gear, where it is one of its own; ``direction`` is
+    then in front of it, and ``w`` and all torques are those behind the gear, of the angle
+    ``x = w^T q/ratio``. A shaft joins it to the output: stiffness ``k`` [N m/rad or N/m], damping
+    ``c_shaft`` [N m s/rad or N s/m], and ``backlash`` [rad or m], the whole play, in which it
+    carries nothing; damping never makes the flanks pull. ``te`` is then the torque of the shaft.
+
+    A gear that loses a fifth of the torque that it carries holds a weight that its motor alone does
+    not hold::
 
         >>> gear = jfric.Transmission("q", "load.motor", "load.weight", limit=0.1, ke=0.2, km=0.2)
         >>> loads = {"motor": jfric.Load("q", 1.62), "weight": jfric.Load("q", -1.0)}
@@ -73,6 +98,11 @@ class Transmission(AbstractComposite):
     kqe: Scalar = eqx.field(
         default=None, **holds("inverse force", at_least=0.0, converter=optional)
     )
+    output: Direction | None = eqx.field(converter=as_direction, default=None)
+    ratio: Scalar = eqx.field(default=None, **holds("pure number", converter=optional))
+    k: Scalar = eqx.field(default=None, **holds("stiffness", at_least=0.0, converter=optional))
+    c_shaft: Scalar = eqx.field(default=None, **holds("damping", at_least=0.0, converter=optional))
+    backlash: Scalar = eqx.field(default=None, **holds("length", at_least=0.0, converter=optional))
     symbol: ClassVar[str] = "slider"
     shown: ClassVar[tuple[str, ...]] = ("limit", "km", "ke")
 
@@ -86,23 +116,65 @@ class Transmission(AbstractComposite):
         # At rest parts that fade count in full.
         fading = 0.0 if self.stribeck is None else self.stribeck
         limit = Constant(computed(lambda x, y: x + y, self.limit, fading))
-        loss = Loss(self.direction, limit=limit, of=self)
-        found: Parts = {"friction": {f"{label}.loss": loss}}
+        own = self if self.output is None else replace(self, external=as_load(self.carried(label)))
+        found: Parts = {"friction": {f"{label}.loss": Loss(self.turned, limit=limit, of=own)}}
         if self.c is not None:
-            found["damper"] = {f"{label}.viscous": Damper(self.direction, self.c)}
+            found["damper"] = {f"{label}.viscous": Damper(self.turned, self.c)}
+        if self.output is None:
+            return found
+        c = 0.0 if self.c_shaft is None else self.c_shaft
+        if self.backlash is None:
+            found["spring"] = {f"{label}.shaft": Spring(self.twist(), self.k)}
+            found["damper"] = found.get("damper", {}) | {
+                f"{label}.shaft_damper": Damper(self.twist(), c)
+            }
+            return found
+        play = computed(lambda x: 0.5 * x, self.backlash)
+        found["stop"] = {
+            f"{label}.{name}": Stop(self.twist(sign), self.k, play, c)
+            for name, sign in _FLANKS.items()
+        }
         return found
 
+    @property
+    def turned(self) -> Direction:
+        """Direction of the angle behind the gear."""
+        return self.direction if self.output is None else _scaled(self.direction, self.ratio)
+
+    def twist(self, sign: float = 1.0) -> Direction:
+        """Direction of the angle by which the output is ahead of the gear."""
+        assert self.output is not None
+        found: dict[str, Any] = {}
+        for direction, way in ((self.turned, -sign), (self.output, sign)):
+            found |= _scaled(direction, way).coefficients or {}  # the sign is its own inverse
+        return Direction(tuple(found), coefficients=found)
+
     def carried(self, label: str) -> tuple[str, ...]:
-        return ()
+        if self.output is None:
+            return ()
+        names = ("shaft", "shaft_damper") if self.backlash is None else _FLANKS
+        return tuple(f"{label}.{name}" for name in names)
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        torques = {"m": ("motor", self.motor), "e": ("external", self.external)}
+        if self.output is None:
+            alone = "is given without output, the degree of freedom behind the gear"
+            names = ("ratio", "k", "c_shaft", "backlash")
+            yield from ((name, alone) for name in names if getattr(self, name) is not None)
+        else:
+            if self.k is None:
+                yield "k", "is missing, the stiffness of the shaft between the gear and its output"
+            if self.external is not None:
+                yield "external", "is given with output, whose shaft is the load; leave it out"
+            if {*self.output.names} & {*self.direction.names}:
+                yield "output", "is a degree of freedom in front of the gear as well; name another"
+        behind = self.external if self.output is None else self.output
+        torques = {"m": ("motor", self.motor), "e": ("external", behind)}
         for name in (*_LINEAR["load"], *_LINEAR["stribeck"], *_SQUARES):
             field, elements = torques[name.lstrip("kq")[0]]
             if getattr(self, name) is not None and elements is None:
                 yield name, f"is given without {field}; name the elements whose torque it is"
         for name in _SQUARES:
-            if getattr(self, name) is not None and None in (self.motor, self.external):
+            if getattr(self, name) is not None and None in (self.motor, behind):
                 yield name, "is given without motor and external; name the elements of both torques"
         both = {*getattr(self.motor, "names", ())} & {*getattr(self.external, "names", ())}
         if both:
