@@ -346,3 +346,16 @@ def test_contradictions_name_the_field(fields, message):
     }
     with pytest.raises(jfric.ProblemError, match=message):
         jfric.Problem({"q": "rotation", "arm": "rotation"}, elements)
+
+
+def test_harmonic_balance_refuses_friction_by_a_load():
+    """It knows normal forces that are functions of time only."""
+    friction = jfric.Friction("q", limit=0.1, kappa=0.3, load="spring")
+    elements = {
+        "mass": jfric.Mass("q", 1.0),
+        "spring": jfric.Spring("q", 4.0),
+        "load": jfric.Load("q", jfric.Harmonic(1.0, 1.5)),
+    }
+    problem = jfric.Problem({"q": "rotation"}, elements | {"friction": friction}, time=1.0)
+    with pytest.raises(jfric.ProblemError, match=r"friction.load: found a load that is not made"):
+        jfric.harmonic_balance(problem)

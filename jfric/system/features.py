@@ -114,8 +114,11 @@ FEATURES: dict[str, Feature] = {
         ("event-driven", "moreau-jean", "smoothed"),
     ),
 }  # fmt: skip
-#: Features of systems with constant mass matrix and directions, without a memory.
-CONSTANT = FEATURES.keys() - {"planes", "sliders", "states", "joints", "velocities", "varying"}
+#: Features of systems with constant mass matrix and directions, without a memory, whose normal
+#: forces do not depend on the sliding velocity.
+CONSTANT = FEATURES.keys() - {
+    "fading", "planes", "sliders", "states", "joints", "velocities", "varying"
+}  # fmt: skip
 
 
 def taken_by(solver: str) -> frozenset[str]:

@@ -68,7 +68,7 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
         >>> sorted(jfric.candidate_laws(problem, speed=0.1)[2].free)
         ['parameters.F_c', 'parameters.F_v']
     """
-    require_features(problem, "the comparison of laws", FEATURES.keys() - {"planes"})
+    require_features(problem, "the comparison of laws", FEATURES.keys() - {"fading", "planes"})
     group = problem.elements.get("friction", {})
     if len(group) != 1:
         raise ProblemError(f"friction: found {len(group)} elements, the comparison takes one")
