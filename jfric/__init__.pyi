@@ -152,6 +152,7 @@ from .system.body import Ground as Ground
 from .system.body import LinkSpring as LinkSpring
 from .system.bristle import BoucWen as BoucWen
 from .system.bristle import Dahl as Dahl
+from .system.bristle import DirectionalLoss as DirectionalLoss
 from .system.bristle import LuGre as LuGre
 from .system.bristle import RateState as RateState
 from .system.controller import Controller as Controller

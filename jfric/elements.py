@@ -4,7 +4,7 @@ Laws of friction are in :mod:`jfric.laws`, functions of time in :mod:`jfric.func
 """
 
 from jfric.system.body import Body, Gravity, Ground, LinkSpring
-from jfric.system.bristle import AbstractBristle, BoucWen, Dahl, LuGre, RateState
+from jfric.system.bristle import AbstractBristle, BoucWen, Dahl, DirectionalLoss, LuGre, RateState
 from jfric.system.controller import Controller
 from jfric.system.direction import Direction, along, as_direction, between
 from jfric.system.elements import (
@@ -49,7 +49,7 @@ __all__ = [  # noqa: RUF022
     "Friction", "Contact", "Joint", "Velocity", "Event",
     # Friction with memory, and other states.
     "Jenkins", "JenkinsCoupling", "MaxwellSlip", "MasingSpring", "Iwan", "Dahl", "BoucWen", "LuGre",
-    "RateState", "State",
+    "RateState", "DirectionalLoss", "State",
     # Bodies in the plane, and what joins them.
     "Body", "Ground", "Gravity", "LinkSpring", "Pin", "Slider", "Weld", "Gear", "Rolling",
     # Along what they act.

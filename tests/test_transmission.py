@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from references.piecewise_motion import slid
+from scipy.integrate import solve_ivp
 
 import jfric
 from jfric.elements import Motor, Transmission
@@ -359,3 +360,49 @@ def test_harmonic_balance_refuses_friction_by_a_load():
     problem = jfric.Problem({"q": "rotation"}, elements | {"friction": friction}, time=1.0)
     with pytest.raises(jfric.ProblemError, match=r"friction.load: found a load that is not made"):
         jfric.harmonic_balance(problem)
+
+
+def with_memory(torque, h=0.2, start=0.0, time=3.0, **more):
+    loss = jfric.elements.DirectionalLoss("q", "load", average=0.3, difference=0.1, h=h, **more)
+    elements = {"mass": jfric.Mass("q", 0.5), "load": jfric.Load("q", torque)}
+    return jfric.Problem(
+        {"q": "rotation"},
+        elements | {"directional_loss": loss, "damper": jfric.Damper("q", 0.2)},
+        initial={"q": jfric.InitialState(v=start)},
+        time=time,
+    )
+
+
+def test_a_loss_with_memory_in_steady_motion():
+    """``(average + difference) |tau|`` is lost in driving, ``(average - difference) |tau|`` when
+    driven; after a reversal ``z = 1 - 2 exp(-theta/h)``."""
+    problem = with_memory(2.0, start=9.0, time=200.0)
+    long = jfric.simulate(problem, jfric.EventDriven(rtol=1e-11), ts=jnp.array([200.0]))
+    assert float(long.v[0, 0]) == pytest.approx((2.0 - 0.4 * 2.0) / 0.2, rel=1e-9)
+    assert float(long.z[0, 0]) == pytest.approx(1.0, abs=1e-12)
+    driven = jfric.simulate(with_memory(-2.0, start=9.0, z0=1.0), ts=jnp.array([0.0]))
+    assert float(driven.a[0, 0]) == pytest.approx((-2.0 - (0.3 - 0.1) * 2.0 - 0.2 * 9.0) / 0.5)
+    turned = jfric.simulate(with_memory(2.0, z0=-1.0), ts=jnp.array([0.1, 0.3, 1.0]))
+    expected = 1.0 - 2.0 * np.exp(-np.asarray(turned.q[:, 0]) / 0.2)
+    np.testing.assert_allclose(turned.z[:, 0], expected, rtol=0, atol=1e-8)
+
+
+def test_a_loss_with_memory_agrees_with_scipy():
+    """A sine of torque, through reversals and changes of sign."""
+    problem = with_memory(jfric.Harmonic(2.0, 4.0, 0.2), start=-1.0)
+    solution = jfric.simulate(problem, jfric.EventDriven(rtol=1e-11), ts=jnp.linspace(0, 3, 31))
+    solution.check()
+
+    def rate(t, y):
+        _, v, z = y
+        tau = 2.0 * np.sin(4.0 * t + 0.2)
+        F = 0.3 * abs(tau) * z + 0.1 * tau * z * z
+        return [v, (tau - F - 0.2 * v) / 0.5, (v - abs(v) * z) / 0.2]
+
+    fine = {"method": "DOP853", "rtol": 1e-11, "atol": 1e-12, "max_step": 1e-3}
+    end = solve_ivp(rate, (0.0, 3.0), [0.0, -1.0, 0.0], **fine).y[:, -1]
+    own = [solution.final.q[0], solution.final.v[0], solution.z[-1, 0]]
+    np.testing.assert_allclose(own, end, rtol=0, atol=1e-8)
+    assert float(jnp.max(jfric.motion_residual(problem, solution))) < 1e-12
+    force = jfric.observe(problem, "max.force.directional_loss").values
+    assert 0.3 < float(*force.values()) < 0.8

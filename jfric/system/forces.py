@@ -56,7 +56,11 @@ def applied_force(mechanics: Mechanics, t, q, v, segment=None, z=None) -> Float[
             own = jnp.concatenate([own, piecewise.sliders.forces(x[nd:], springs)])
         f = f + piecewise.directions.T @ own
         if bristles is not None:
-            f = f + bristles.force(rate, v, bristles.sides(segment))
+            loads = None
+            if bristles.depend:
+                load = loads_of_friction(mechanics, t, q, v, segment)
+                loads = load, jnp.abs(load)
+            f = f + bristles.force(rate, v, bristles.sides(segment), loads)
     return f[:given]
 
 
@@ -211,7 +215,13 @@ def element_forces(
             place = mechanics.piecewise.names.index(element_label(section, name))
             side = jnp.where(segment[place] == 0, 1.0, -1.0)
             state = v[mechanics.axes.index(state_axis(element_label(section, name)))]
-            others.append((i, -element.friction(rate[i], state, side)))
+            loads = []
+            if element.growth():
+                assert mechanics.bristles is not None
+                j = list(problem.labelled(*BRISTLES)).index(element_label(section, name))
+                own = loads_of_friction(mechanics, t, q, v, segment)[mechanics.bristles.loads[j]]
+                loads = [own, jnp.abs(own)]
+            others.append((i, -element.friction(rate[i], state, side, *loads)))
         curved = isinstance(element, (AbstractForce, AbstractHysteresis, AbstractBristle))
         row = (0.0, 0.0, 0.0) if curved else _line(problem, mechanics, section, name, segment)
         lines.append(jnp.stack([jnp.asarray(y, q.dtype) for y in row]))

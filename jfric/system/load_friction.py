@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.linear_algebra import matmul, matvec
+from jfric.system.bristle import BRISTLES
 from jfric.system.composite import AbstractComposite
 from jfric.system.description import AbstractProblem, accepted_labels, element_label
 from jfric.system.direction import Direction
@@ -260,8 +261,10 @@ def carried_loads(problem: AbstractProblem) -> dict[str, Carrying]:
     """Loads that friction grows with and that are not made of straight lines in time, by the name
     of their sign in results."""
     return {
-        f"{label}.{growth.name}": Carrying(label, growth, element.plane is not None)
-        for label, element in problem.labelled("friction").items()
+        f"{label}.{growth.name}": Carrying(
+            label, growth, getattr(element, "plane", None) is not None
+        )
+        for label, element in problem.labelled("friction", *BRISTLES).items()
         for growth in element.growth()
         if _in_time(problem, growth) is None
     }
@@ -281,14 +284,13 @@ def assemble_carried(
         for i, growth in enumerate(growths)
         for part in _parts(problem, growth)
     ]
+    # Friction with a state is no row, and takes the load itself.
     components = [
         tuple(
             i
             for i, name in enumerate(names)
-            if name == x.friction or name.startswith(f"{x.friction}.")
+            if name == x.friction or (x.in_plane and name.startswith(f"{x.friction}."))
         )
-        if x.in_plane
-        else (names.index(x.friction),)
         for x in carried
     ]
     squares = []

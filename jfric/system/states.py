@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jfric.system.bristle import AbstractBristle, RateState
+from jfric.system.bristle import AbstractBristle, DirectionalLoss, RateState
 from jfric.system.description import AbstractProblem
 from jfric.system.direction import kind
 from jfric.system.hysteresis import HYSTERESIS
@@ -29,6 +29,6 @@ def unit_of_state(element: AbstractBristle | State | Winding, of_kind: str | Non
     """Unit of the state of an element along a direction of this kind."""
     if isinstance(element, State | Winding):
         return element.unit
-    if isinstance(element, RateState):
+    if isinstance(element, DirectionalLoss | RateState):
         return ""
     return "rad" if of_kind == "rotation" else "m"

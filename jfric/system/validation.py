@@ -61,7 +61,6 @@ from jfric.system.naming import parameters
 from jfric.system.planes import require_plane, require_planes, require_spin
 from jfric.system.position_factor import require_factor, require_position
 from jfric.system.reaction import require_opposing
-from jfric.system.transmission import Transmission
 
 #: Sections, and parts of functions of time, in which numbers may be lists.
 _WITH_LISTS, _LISTS = ("force_field", "matrices"), ("times", "values")
@@ -208,10 +207,10 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
     if isinstance(element, AbstractComposite):
         for field, message in element.problems():
             raise ProblemError(f"{where}.{field}: {message}")
-    if isinstance(element, Transmission):
-        for field in ("motor", "external"):
-            if (load := getattr(element, field)) is not None:
-                require_forces(problem, f"{where}.{field}", load)
+    for field, known in about(type(element)).items():
+        load = getattr(element, field)
+        if known.form == "elements" and load is not None:
+            require_forces(problem, f"{where}.{field}", load)
     require_body(problem, section, name, element)
 
 

@@ -160,6 +160,7 @@ def cases() -> list[Case]:
         _listed("motor_start", relative=1e-10),
         _listed("d1_servo", relative=1e-9),
         _listed("d1_servo_squares", relative=1e-9),
+        _listed("d2_loss_with_memory", relative=1e-9),
         _listed("m8_backlash", relative=1e-12),
         _listed("m8_ring_spring", relative=1e-12),
         _listed("m8_spline", relative=1e-12),

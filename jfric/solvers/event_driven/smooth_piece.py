@@ -376,7 +376,13 @@ def curved_forces(mechanics: Mechanics, state: State, g: Given, t, q, v, w) -> F
     if mechanics.bristles is None:
         return found
     rate = matvec(mechanics.piecewise.directions, v) + matvec(g.elongation_rate, w)
-    return found + mechanics.bristles.force(rate, v, mechanics.bristles.sides(state.segment))
+    bristles, carried, loads = mechanics.bristles, mechanics.carried, None
+    if bristles.depend and carried is not None:
+        rows, places = carried.lines(mechanics.piecewise, state.segment), carried.places
+        load = matvec(rows.q, q) + matvec(rows.v, v) + matvec(g.elongation[places], w)
+        load = load + carried.of_curved(mechanics.axes, t, q, v)
+        loads = load, jnp.where(state.segment[places] == 0, load, -load)
+    return found + bristles.force(rate, v, bristles.sides(state.segment), loads)
 
 
 def by_velocity(mechanics: Mechanics) -> tuple[list[int], bool]:
