@@ -85,13 +85,14 @@ def test_a_rigid_gear_is_a_direction():
     np.testing.assert_allclose(ends[0].v, ends[1].v, rtol=1e-13)
 
 
-def test_friction_beside_a_motor_and_friction_by_its_torque():
+@pytest.mark.parametrize("name", ["m", "motor"])
+def test_friction_beside_a_motor_and_friction_by_its_torque(name):
     """A voltage that reverses: stops and break-aways, where friction grows with the torque that
     the motor carries at this instant, by SciPy."""
     kt, R, L, J = 0.3, 2.0, 0.05, 0.02
     motor = Motor("q", kt=kt, V=jfric.Harmonic(6.0, 5.0), R=R, L=L, J=J)
-    rubs = jfric.Friction("q", limit=0.2, kappa=0.3, load="motor.m")
-    problem = jfric.Problem({"q": "rotation"}, {"motor": {"m": motor}, "friction": rubs}, time=3.0)
+    rubs = jfric.Friction("q", limit=0.2, kappa=0.3, load="motor.m" if name == "m" else "motor")
+    problem = jfric.Problem({"q": "rotation"}, {"motor": {name: motor}, "friction": rubs}, time=3.0)
     solution = jfric.simulate(problem, ts=jnp.linspace(0.0, 3.0, 31))
     solution.check()
 
@@ -219,3 +220,9 @@ def test_files_and_paths():
 def test_contradictions_name_the_field(fields, message):
     with pytest.raises(jfric.ProblemError, match=message):
         jfric.Problem({"q": "rotation"}, {"motor": Motor("q", kt=1.0, J=1.0, **fields)})
+
+
+def test_a_motor_is_no_part_of_a_model_for_mujoco():
+    problem = jfric.Problem({"q": "rotation"}, {"motor": Motor("q", kt=1.0, i=1.0, J=1.0)})
+    with pytest.raises(jfric.ProblemError, match="motor: a motor cannot be written as MJCF"):
+        jfric.exports.export_mjcf(problem)

@@ -48,7 +48,7 @@ class Bristles(eqx.Module):
         found = []
         for i, (e, place, state) in self._numbered():
             at = self.loads[i]
-            more = [] if at is None else [x[at] for x in loads]
+            more = [] if at is None or loads is None else [x[at] for x in loads]
             found.append(e.friction(rate[place], v[state], side[i], *more))
         return jnp.stack(found)
 

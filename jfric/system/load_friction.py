@@ -211,8 +211,8 @@ def _parts(problem: AbstractProblem, growth: Growth) -> list[tuple[str, str, Any
     parts."""
     load, along = growth.load, growth.along
     known, composites = accepted(problem), problem.composites()
-    sections = (*carrying_sections(), "winding")
-    places = {element_label(s, n): (s, n) for s in sections for n in problem.section(s)}
+    places = {element_label(s, n): (s, n) for s in carrying_sections() for n in problem.section(s)}
+    places |= {name: ("winding", name) for name in problem.section("winding")}
     factors, found = load.vector(load.names), []
     for factor, label in zip(factors, map(known.__getitem__, load.names), strict=True):
         labels = composites[label].carried(label) if label in composites else (label,)

@@ -184,8 +184,8 @@ class Transmission(AbstractComposite):
         if self.v_s is not None and not self.has_stribeck:
             yield "v_s", "is given without a part that fades; give stribeck, kms or kes"
 
-    def torque(self, km: Any, ke: Any) -> Direction | None:
-        """The combination ``ke te - km tm`` of forces of elements; None without coefficients."""
+    def torque(self, km: Any, ke: Any) -> Direction:
+        """The combination ``ke te - km tm`` of forces of elements, empty without coefficients."""
         found: dict[str, Any] = {}
         for side, k, sign in ((self.motor, km, -1.0), (self.external, ke, 1.0)):
             if side is None or k is None:
@@ -193,7 +193,7 @@ class Transmission(AbstractComposite):
             factors = dict(zip(side.names, side.signs or (), strict=False)) or side.coefficients
             for name, factor in (factors or {}).items():
                 found[name] = computed(lambda k, x, s=sign: s * k * x, k, factor)
-        return Direction(tuple(found), coefficients=found) if found else None
+        return Direction(tuple(found), coefficients=found)
 
 
 class Loss(Friction):
@@ -205,7 +205,7 @@ class Loss(Friction):
         along, found = self.direction, []
         for name, pair in _LINEAR.items():
             torque = self.of.torque(*(getattr(self.of, k) for k in pair))
-            if torque is not None:
+            if torque.names:
                 found.append(Growth(name, torque, 1.0, name == "stribeck", along))
         if self.squares is not None:
             for name, pair in (("external", (None, 1.0)), ("motor", (-1.0, None))):
