@@ -104,8 +104,7 @@ def normal_forces_at(mechanics: Mechanics, t, q, v, segment=None) -> Float[Array
         jnp.ones((), dtype) if law is None else jnp.asarray(law.kinetic(x)[0], dtype)
         for law, x in zip(mechanics.fades, speed, strict=False)
     ]
-    parts = normal + squares, fading + squares, jnp.stack(left)
-    return mechanics.modulated_normal(t, q, *parts)
+    return normal + mechanics.excess(t, q, normal, fading, squares, jnp.stack(left))
 
 
 def segments_of(mechanics: Mechanics, t, q, v) -> Int[Array, " ns"]:

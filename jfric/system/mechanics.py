@@ -273,12 +273,14 @@ class Mechanics(eqx.Module):
         squares = () if self.carried is None else self.carried.squares
         return tuple(sorted({*rows, *(x.row for x in squares)}))
 
-    def modulated_normal(self, t, q, normal, fading, left) -> Float[Array, " nf"]:
-        """Normal forces of friction elements: ``normal`` with squares of loads, of which the part
-        ``fading``, constant parts left out, is multiplied by ``left``, and the whole by the factors
-        of position."""
+    def excess(self, t, q, normal, fading, squares, left) -> Float[Array, " nf"]:
+        """Parts of the normal forces of friction elements that are not linear in the motion:
+        ``squares`` of loads, and what factors of position make of the linear part ``normal``. Of
+        the squares and of the part ``fading``, constant parts left out, ``left`` is left."""
         own = [jnp.asarray(c.fading, q.dtype) for c in self.contacts[: self.n_friction]]
-        return self.factors(t, q) * (normal - (1.0 - left) * (jnp.stack(own) + fading))
+        lost = (1.0 - left) * (jnp.stack(own) + fading + squares)
+        factors = self.factors(t, q)
+        return normal * (factors - 1.0) + factors * (squares - lost)
 
     @property
     def fades(self) -> tuple[AbstractLaw | None, ...]:

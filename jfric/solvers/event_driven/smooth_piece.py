@@ -142,8 +142,7 @@ class SmoothPiece(eqx.Module):
             one if law is None else jnp.where(mode[i] == Mode.STICK, 1.0, continued(law, x)[0])
             for i, (law, x) in enumerate(zip(mechanics.fades, speed, strict=True))
         ]
-        parts = normal + squares, fading + squares, jnp.stack(left)
-        return mechanics.modulated_normal(state.t + s, q, *parts) - normal
+        return mechanics.excess(state.t + s, q, normal, fading, squares, jnp.stack(left))
 
     def _rubbing(self, equations: ModeEquations, ratio, f, c) -> Float[Array, " k"]:
         """Friction of contacts that slide in planes: ``ratio`` (nt,) times their normal forces,
