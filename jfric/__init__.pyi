@@ -153,6 +153,7 @@ from .system.body import Ground as Ground
 from .system.body import LinkSpring as LinkSpring
 from .system.bristle import BoucWen as BoucWen
 from .system.bristle import Dahl as Dahl
+from .system.bristle import DirectionalLoss as DirectionalLoss
 from .system.bristle import LuGre as LuGre
 from .system.bristle import RateState as RateState
 from .system.controller import Controller as Controller
@@ -206,6 +207,7 @@ from .system.linkage import Weld as Weld
 from .system.massless import eliminate_massless as eliminate_massless
 from .system.model import Model as Model
 from .system.model import build as build
+from .system.motor import Motor as Motor
 from .system.naming import get_parameter as get_parameter
 from .system.naming import parameters as parameters
 from .system.naming import set_parameters as set_parameters
@@ -221,6 +223,7 @@ from .system.problem import Problem as Problem
 from .system.problem import TimeSpan as TimeSpan
 from .system.registration import register as register
 from .system.state import State as State
+from .system.transmission import Transmission as Transmission
 from .verification import verify as verify
 
 __all__: list[str]

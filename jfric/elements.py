@@ -4,7 +4,7 @@ Laws of friction are in :mod:`jfric.laws`, functions of time in :mod:`jfric.func
 """
 
 from jfric.system.body import Body, Gravity, Ground, LinkSpring
-from jfric.system.bristle import AbstractBristle, BoucWen, Dahl, LuGre, RateState
+from jfric.system.bristle import AbstractBristle, BoucWen, Dahl, DirectionalLoss, LuGre, RateState
 from jfric.system.controller import (
     AbstractController,
     Controller,
@@ -40,21 +40,23 @@ from jfric.system.hysteresis import (
 )
 from jfric.system.joint import Joint
 from jfric.system.linkage import Gear, Pin, Rolling, Slider, Weld
+from jfric.system.motor import Motor
 from jfric.system.nonlinear import AbstractForce, Drag, ForceField, Pendulum, PolynomialSpring
 from jfric.system.registration import register
 from jfric.system.state import State
+from jfric.system.transmission import Transmission
 
 __all__ = [  # noqa: RUF022
     # Masses, springs, dampers, forces.
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
-    "ForceField", "Lagrangian", "Pendulum", "Load", "Base",
+    "ForceField", "Lagrangian", "Pendulum", "Load", "Base", "Motor", "Transmission",
     # Controllers.
     "Controller", "StateFeedback", "StepController", "AbstractController", "Reading",
     # Friction, contact, and what is held.
     "Friction", "Contact", "Joint", "Velocity", "Event",
     # Friction with memory, and other states.
     "Jenkins", "JenkinsCoupling", "MaxwellSlip", "MasingSpring", "Iwan", "Dahl", "BoucWen", "LuGre",
-    "RateState", "State",
+    "RateState", "DirectionalLoss", "State",
     # Bodies in the plane, and what joins them.
     "Body", "Ground", "Gravity", "LinkSpring", "Pin", "Slider", "Weld", "Gear", "Rolling",
     # Along what they act.

@@ -40,6 +40,10 @@ WITH = {
     "carried": (
         one(friction=jfric.Friction("u", limit=1.0, kappa=0.1, load="spring")), "friction.load",
     ),
+    "fading": (
+        one(transmission=jfric.elements.Transmission("u", stribeck=1.0, v_s=0.1)),
+        "transmission.loss",
+    ),
     "position": (
         one(friction=jfric.Friction("u", 0.1, position=jfric.PeriodicFactor(1.0), **FRICTION)),
         "friction.position",

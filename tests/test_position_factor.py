@@ -211,3 +211,18 @@ def test_not_beside_what_depends_on_position():
     )
     with pytest.raises(jfric.ProblemError, match="position: cannot be combined with lagrangian"):
         jfric.simulate(problem)
+
+
+def test_not_beside_a_joint():
+    """The event-driven solver would leave the factor out."""
+    problem = jfric.Problem(
+        {"x": "translation", "a": "rotation", "b": "rotation"},
+        {
+            "mass": {name: jfric.Mass(name, 1.0) for name in "xab"},
+            "joint": jfric.Joint("sin(a) - sin(b)"),
+            "friction": jfric.Friction("x", jfric.Coulomb(0.2), N=1.0, position=RIPPLE),
+        },
+        time=1.0,
+    )
+    with pytest.raises(jfric.ProblemError, match="position: cannot be combined with joint"):
+        jfric.simulate(problem)

@@ -9,7 +9,7 @@ from jfric.system.features import FEATURES
 #: Features that the table must tell apart, although a message names the element and needs no more.
 WORDS = {
     "sliders": "springs with sliders (jenkins, maxwell_slip, masing_spring, iwan)",
-    "states": "states (dahl, bouc_wen, lugre, rate_state, state)",
+    "states": "states (dahl, bouc_wen, lugre, rate_state, directional_loss, state, motor with L)",
 }
 SOLVERS = (jfric.EventDriven, jfric.MoreauJean, jfric.Smoothed, jfric.QuasiStatic)
 

@@ -25,7 +25,7 @@ LIGHT = 1e-9
 TAKEN = ("mass", "spring", "damper", "friction", "load", "pendulum")
 #: Sections without which the system would be a different one.
 NEEDED = ("body", "lagrangian", "joint", "velocity", "pin", "slider", "weld", "gear", "rolling")
-NEEDED += ("base",)
+NEEDED += ("base", "motor", "transmission")
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ INSTANTS = (0.0, 0.137, 0.391, 0.662, 0.873)
 def require_balance(problem: Problem) -> None:
     """Raise :class:`ProblemError` for problems that harmonic balance cannot represent."""
     require_inertia(problem)
-    require_features(problem, WHO, CONSTANT - {"events", "position"})
+    require_features(problem, WHO, CONSTANT - {"carried", "events", "position"})
     for where, element in problem.labelled("friction", "contact").items():
         law = element.law
         if law is not None and law.drops_at_onset:

@@ -57,11 +57,13 @@ def sizes_of_states(problem: Problem) -> Float[Array, " z"]:
 
 def _with_states(problem: Problem) -> list[tuple[str, str, Any, int]]:
     """Elements with states in the order of the state vector: section, name, element, number."""
-    return [
+    found = [
         (section, name, element, getattr(element, "sliders", 1))
         for section in (*HYSTERESIS, *BRISTLES, "state")
         for name, element in problem.section(section).items()
     ]
+    motors = problem.section("motor").items()
+    return found + [("motor", name, x, 1) for name, x in motors if x.has_winding]
 
 
 def with_start(problem: Problem, t, state: Float[Array, " x"]) -> Problem:

@@ -24,7 +24,6 @@ from jfric.system.joint_equations import joint_equations
 from jfric.system.joints import joints_of
 from jfric.system.load_friction import (
     assemble_carried,
-    carried_label,
     carried_loads,
 )
 from jfric.system.mechanics import Mechanics, inverse_of_mass
@@ -144,6 +143,8 @@ def _linear(problem: AbstractProblem, t, q) -> _Linear:
     for damper in problem.section("damper").values():
         w = damper.direction.vector(both)
         C = C + damper.c * jnp.outer(w[:n], w)
+    for winding in problem.section("winding").values():
+        C = C.at[:, :n].add(winding.damping(axes))
     curved, forces = [], []
     for energies in _energies(problem):
         if energies.has_constant_mass():
@@ -221,7 +222,8 @@ def _varying(linear: _Linear, M_inverse, displacements, equations, n: int) -> Va
 
 def _nonlinear(problem: AbstractProblem, forces: tuple[Energies, ...]) -> tuple[Any, ...]:
     """Forces that are functions: of elements, springs between points, energies and states."""
-    elements = [e for group in problem.elements.values() for e in group.values()]
+    groups = (*problem.elements.values(), *problem.parts().values())
+    elements = [e for group in groups for e in group.values()]
     return (
         *(e for e in elements if isinstance(e, AbstractForce)),
         *(link_force(problem, x) for x in problem.section("link_spring").values()),
@@ -252,8 +254,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     equations = [e for e in joint_equations(problem) if not e.rubs]
     varying = _varying(linear, M_inverse, displacements, equations, n)
     loads = problem.section("load").values()
-    signs = [carried_label(label) for label in carried_loads(problem)]
-    piecewise = assemble_piecewise(problem, signs)
+    piecewise = assemble_piecewise(problem, carried_loads(problem))
     found = Mechanics(
         M=linear.M,
         M_inverse=M_inverse,

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from jfric.system.direction import Direction, as_direction
 from jfric.system.fields import Scalar, holds, optional, scalar
+from jfric.system.friction import Growth, as_load
 from jfric.system.laws import power
 
 
@@ -35,6 +36,11 @@ class AbstractBristle(eqx.Module):
     def start(self) -> Any:
         """The state at the start."""
         return getattr(self, self.starts)
+
+    def growth(self) -> list[Growth]:
+        """Loads that :meth:`friction` depends on: one or none. It is then given the load and its
+        magnitude as well."""
+        return []
 
     @property
     @abc.abstractmethod
@@ -260,10 +266,54 @@ class RateState(AbstractBristle):
         return side * self.N * self.a * (exponent + jnp.log(x + root))
 
 
+class DirectionalLoss(AbstractBristle):
+    """Loss in proportion to the torque ``tau`` that a gear carries, with memory over an angle::
+
+        F = average |tau| z + difference tau z^2,    z' = (gamma - |gamma| z)/h
+
+    In steady motion ``z = sign(gamma)``: the gear loses ``(average + difference) |tau|`` where
+    ``tau`` drives it and ``(average - difference) |tau|`` where it is driven. After a reversal the
+    loss turns round over an angle of some ``h``, ``z = 1 - 2 exp(-theta/h)``. There is no true
+    stick: the gear creeps under a torque that fluctuates; :class:`jfric.elements.Transmission`
+    sticks.
+
+    ``direction``: ``w``, as in :class:`jfric.Friction`. ``load``: the elements whose forces are
+    ``tau``, as in :class:`jfric.elements.Transmission`. ``average``, ``difference``: not negative,
+    and the difference not above the average for a gear that never drives itself; ``h`` [rad or m]:
+    positive; ``z0``: state at the start. Results have ``z.directional_loss``. Source: the request
+    https://github.com/google-deepmind/mujoco/issues/3528. Loss of a driving torque of 2 N m::
+
+        >>> loss = jfric.elements.DirectionalLoss("q", "load", average=0.2, difference=0.05, h=0.1)
+        >>> loss.friction(3.0, 1.0, 1.0, 2.0, 2.0)
+        Array(0.5, dtype=float64)
+    """
+
+    direction: Direction = eqx.field(converter=as_direction)
+    load: Direction = eqx.field(**holds(form="elements", converter=as_load))
+    average: Scalar = eqx.field(**holds("pure number", at_least=0.0))
+    difference: Scalar = eqx.field(default=0.0, **holds("pure number", at_least=0.0))
+    h: Scalar = eqx.field(kw_only=True, **holds("length", above=0.0))
+    z0: Scalar = eqx.field(default=0.0, **holds("pure number"))
+
+    def growth(self) -> list[Growth]:
+        return [Growth("load", self.load, None, along=self.direction)]
+
+    @property
+    def size(self):
+        return 1.0
+
+    def rate(self, gamma, z, side):
+        return gamma * (1.0 - side * z) / self.h
+
+    def friction(self, gamma, z, side, load=0.0, magnitude=0.0):
+        return self.average * magnitude * z + self.difference * load * z * z
+
+
 #: Sections of elements with a state.
 BRISTLES: dict[str, type[AbstractBristle]] = {
     "dahl": Dahl,
     "bouc_wen": BoucWen,
     "lugre": LuGre,
     "rate_state": RateState,
+    "directional_loss": DirectionalLoss,
 }

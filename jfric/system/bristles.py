@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from jfric.system.bristle import BRISTLES, AbstractBristle
 from jfric.system.description import AbstractProblem, state_axis
+from jfric.system.load_friction import carried_loads
 
 
 class Bristles(eqx.Module):
@@ -23,6 +24,8 @@ class Bristles(eqx.Module):
     #: sign of the sliding velocity.
     states: tuple[int, ...] = eqx.field(static=True)
     places: tuple[int, ...] = eqx.field(static=True)
+    #: Index of the load of each among those of friction, or None.
+    loads: tuple[int | None, ...] = eqx.field(static=True)
 
     @property
     def stiff(self) -> bool:
@@ -39,16 +42,25 @@ class Bristles(eqx.Module):
         own = segment[jnp.asarray(self.places)]
         return jnp.where(own == 0, 1.0, -1.0).astype(self.directions.dtype)
 
-    def friction(self, rate, v, side) -> Float[Array, " b"]:
-        """Forces and torques that resist sliding, at the rates of elongation ``rate`` (ns,)."""
-        found = [
-            e.friction(rate[place], v[state], side[i]) for i, (e, place, state) in self._numbered()
-        ]
+    def friction(self, rate, v, side, loads=None) -> Float[Array, " b"]:
+        """Forces and torques that resist sliding, at the rates of elongation ``rate`` (ns,);
+        ``loads`` (2, k): loads of friction and their magnitudes, where :attr:`depend`."""
+        found = []
+        for i, (e, place, state) in self._numbered():
+            at = self.loads[i]
+            more = [] if at is None or loads is None else [x[at] for x in loads]
+            found.append(e.friction(rate[place], v[state], side[i], *more))
         return jnp.stack(found)
 
-    def force(self, rate, v, side) -> Float[Array, " n"]:
-        """Forces on all coordinates, those of the states included."""
-        found = -self.directions.T @ self.friction(rate, v, side)
+    @property
+    def depend(self) -> bool:
+        """Whether any depends on a load of friction."""
+        return any(at is not None for at in self.loads)
+
+    def force(self, rate, v, side, loads=None) -> Float[Array, " n"]:
+        """Forces on all coordinates, those of the states included; arguments as in
+        :meth:`friction`."""
+        found = -self.directions.T @ self.friction(rate, v, side, loads)
         for i, (e, place, state) in self._numbered():
             found = found.at[state].add(e.rate(rate[place], v[state], side[i]))
         return found
@@ -62,10 +74,12 @@ def assemble_bristles(problem: AbstractProblem, names: tuple[str, ...]) -> Brist
     found = problem.labelled(*BRISTLES)
     if not found:
         return None
-    axes = problem.axes
+    axes, carried = problem.axes, list(carried_loads(problem))
+    signs = {label: f"{label}.{growth.name}" for label, e in found.items() for growth in e.growth()}
     return Bristles(
         elements=tuple(found.values()),
         directions=jnp.stack([e.direction.vector(axes) for e in found.values()]),
         states=tuple(axes.index(state_axis(label)) for label in found),
         places=tuple(names.index(label) for label in found),
+        loads=tuple(carried.index(signs[k]) if k in signs else None for k in found),
     )

@@ -9,6 +9,7 @@ import equinox as eqx
 
 from jfric.system.description import AbstractProblem
 from jfric.system.direction import Direction
+from jfric.system.fields import Scalar
 from jfric.system.functions import AbstractFunction
 from jfric.system.laws import AbstractLaw, Coulomb
 from jfric.system.load_friction import given_normal_forces
@@ -50,6 +51,9 @@ class ContactRow(eqx.Module):
     belt: AbstractFunction | None
     normal_force: AbstractFunction | None
     factor: AbstractPositionFactor | None
+    #: Law whose coefficient is a factor on a part of the normal force, and the constant part of it.
+    fade: AbstractLaw | None
+    fading: Scalar
     name: str = eqx.field(static=True)
     tangent: Attached = eqx.field(static=True)
     normal: Attached = eqx.field(static=True)
@@ -74,6 +78,8 @@ def contact_rows(
             belt=f.belt,
             normal_force=force,
             factor=None if f.position is None else f.position.prepared(),
+            fade=f.fade,
+            fading=f.fading,
             name=name,
             tangent=Attached.of(f.direction, axes),
             normal=nothing,
@@ -89,6 +95,8 @@ def contact_rows(
             belt=c.belt,
             normal_force=None,
             factor=None,
+            fade=None,
+            fading=0.0,
             name=name,
             tangent=Attached.of(c.tangent, axes),
             normal=Attached.of(c.normal, axes),

@@ -11,12 +11,15 @@ import jax
 import jax.numpy as jnp
 
 from jfric.system.bristle import BRISTLES
+from jfric.system.composite import AbstractComposite, Parts
 from jfric.system.expression import Expression, is_expression
 
 
 def element_label(section: str, name: str) -> str:
     """Label of an element in results, paths and messages: ``friction.a``; the section's name for an
     element given without a name of its own. The label does not depend on other elements."""
+    if "." in name:
+        return name  # a part of a composite
     return section if name == section else f"{section}.{name}"
 
 
@@ -33,10 +36,12 @@ def is_state_axis(axis: str) -> bool:
 def accepted_labels(section: str, group: Mapping[str, Any]) -> dict[str, str]:
     """Names that input may use for elements of a section, each with the label it stands for: the
     label itself, ``section.name``, and the section's name where the section has one element."""
-    found = {f"{section}.{name}": element_label(section, name) for name in group}
-    if len(group) == 1:
-        found[section] = element_label(section, next(iter(group)))
-    return found | {label: label for label in found.values()}
+    own = [name for name in group if "." not in name]
+    found = {f"{section}.{name}": element_label(section, name) for name in own}
+    if len(own) == 1:
+        found[section] = element_label(section, own[0])
+    labels = [element_label(section, name) for name in group]
+    return found | {label: label for label in labels}
 
 
 def with_components(label: str, element: Any) -> dict[str, Any]:
@@ -81,9 +86,9 @@ class AbstractProblem(eqx.Module):
         return (*self.dofs, *(state_axis(name) for name in self.states()))
 
     def states(self) -> dict[str, Any]:
-        """Elements with states that are coordinates, by name: labels of elements, own names in the
-        section ``state``."""
-        return self.labelled(*BRISTLES) | self.section("state")
+        """Elements with states that are coordinates, by name: labels of elements and of motors, own
+        names in the section ``state``."""
+        return self.labelled(*BRISTLES) | self.section("state") | self.section("winding")
 
     @property
     def bases(self) -> tuple[str, ...]:
@@ -91,8 +96,26 @@ class AbstractProblem(eqx.Module):
         return tuple(self.elements.get("base", {}))
 
     def section(self, name: str) -> dict[str, Any]:
-        """Elements of a section by name; empty if there are none."""
-        return self.elements.get(name, {})
+        """Elements of a section by name, parts of composites last; empty if there are none."""
+        own, parts = self.elements.get(name, {}), self.parts().get(name)
+        return own if parts is None else dict(own) | parts
+
+    def composites(self) -> dict[str, AbstractComposite]:
+        """Elements that consist of others, by their label."""
+        return {
+            element_label(section, name): element
+            for section, group in self.elements.items()
+            for name, element in group.items()
+            if isinstance(element, AbstractComposite)
+        }
+
+    def parts(self) -> Parts:
+        """Elements that composites consist of, by section and by name."""
+        found = Parts()
+        for label, element in self.composites().items():
+            for section, group in element.parts(label).items():
+                found[section] = found.get(section, {}) | group
+        return found
 
     def labelled(self, *sections: str) -> dict[str, Any]:
         """Elements of sections (of all by default) by their label, see :func:`element_label`."""

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from jfric.errors import ProblemError
 from jfric.system.assembly import displacement_functions, energies_of
-from jfric.system.bristle import BRISTLES
 from jfric.system.control import controllers
 from jfric.system.dependence import linear_displacement
 from jfric.system.description import AbstractProblem, element_label
@@ -81,7 +80,12 @@ FEATURES: dict[str, Feature] = {
     ),
     "carried": Feature(
         "a load that is not made of straight lines in time",
-        lambda p: [f"{label}.load" for label in carried_loads(p)],
+        carried_loads,
+        _SMOOTH,
+    ),
+    "fading": Feature(
+        "friction that depends on speed and load",
+        lambda p: [k for k, x in p.labelled("friction").items() if x.fade is not None],
         _SMOOTH,
     ),
     "position": Feature(
@@ -98,7 +102,7 @@ FEATURES: dict[str, Feature] = {
     ),
     "sliders": Feature("a memory", lambda p: p.labelled(*HYSTERESIS), ("event-driven",)),
     "states": Feature(
-        "a memory", lambda p: p.labelled(*BRISTLES, "state"), (*_STEPS, "smoothed")
+        "a memory", lambda p: p.states(), (*_STEPS, "smoothed")
     ),
     "reacting": Feature("a rate that depends on reactions or sliding", _reacting, _SMOOTH),
     "joints": Feature("a joint", _joints, _STEPS),
@@ -114,16 +118,11 @@ FEATURES: dict[str, Feature] = {
         ("event-driven", "moreau-jean", "smoothed"),
     ),
 }  # fmt: skip
-#: Features of systems with constant mass matrix and directions, without a memory.
+#: Features of systems with constant mass matrix and directions, without a memory, whose normal
+#: forces do not depend on the sliding velocity.
 CONSTANT = FEATURES.keys() - {
-    "controllers",
-    "planes",
-    "sliders",
-    "states",
-    "joints",
-    "velocities",
-    "varying",
-}
+    "controllers", "fading", "planes", "sliders", "states", "joints", "velocities", "varying",
+}  # fmt: skip
 
 
 def taken_by(solver: str) -> frozenset[str]:

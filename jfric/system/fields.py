@@ -112,6 +112,9 @@ TURNING = {
     "stiffness": "rotational stiffness",
     "damping": "rotational damping",
     "drag": "rotational drag",
+    "inverse force": "inverse torque",
+    "force constant": "torque constant",
+    "back-EMF constant": "angular back-EMF constant",
 }
 
 

@@ -56,7 +56,11 @@ def applied_force(mechanics: Mechanics, t, q, v, segment=None, z=None) -> Float[
             own = jnp.concatenate([own, piecewise.sliders.forces(x[nd:], springs)])
         f = f + piecewise.directions.T @ own
         if bristles is not None:
-            f = f + bristles.force(rate, v, bristles.sides(segment))
+            loads = None
+            if bristles.depend:
+                load = loads_of_friction(mechanics, t, q, v, segment)
+                loads = load, jnp.abs(load)
+            f = f + bristles.force(rate, v, bristles.sides(segment), loads)
     return f[:given]
 
 
@@ -82,14 +86,25 @@ def normal_forces_at(mechanics: Mechanics, t, q, v, segment=None) -> Float[Array
     dtype = mechanics.K.dtype
     given = [jnp.asarray(n(t), dtype) for n in mechanics.normal_forces]
     normal, carried = jnp.stack(given) if given else jnp.zeros((0,), dtype), mechanics.carried
+    fading = squares = jnp.zeros_like(normal)
     if carried is not None:
         if segment is None:
             segment = segments_of(mechanics, t, q, v)
-        loads = jnp.abs(loads_of_friction(mechanics, t, q, v, segment))
-        normal = normal + carried.spread(len(given), dtype) @ (carried.kappa * loads)
+        loads = loads_of_friction(mechanics, t, q, v, segment)
+        grown = carried.spread(len(given), dtype) * (carried.kappa * jnp.abs(loads))
+        normal = normal + jnp.sum(grown, axis=1)
+        # At a sign's own event the segment decides.
+        sign = segment[carried.places]
+        positive = jnp.where(sign < 0, loads >= 0.0, sign == 0)
+        fading, squares = carried.parts(grown, loads, positive)
     if not mechanics.modulated:
         return normal
-    return normal * mechanics.factors(t, q)
+    speed = jnp.abs(mechanics.sliding_velocities(t, v))
+    left = [
+        jnp.ones((), dtype) if law is None else jnp.asarray(law.kinetic(x)[0], dtype)
+        for law, x in zip(mechanics.fades, speed, strict=False)
+    ]
+    return normal + mechanics.excess(t, q, normal, fading, squares, jnp.stack(left))
 
 
 def segments_of(mechanics: Mechanics, t, q, v) -> Int[Array, " ns"]:
@@ -199,7 +214,13 @@ def element_forces(
             place = mechanics.piecewise.names.index(element_label(section, name))
             side = jnp.where(segment[place] == 0, 1.0, -1.0)
             state = v[mechanics.axes.index(state_axis(element_label(section, name)))]
-            others.append((i, -element.friction(rate[i], state, side)))
+            loads = []
+            if element.growth():
+                assert mechanics.bristles is not None
+                j = list(problem.labelled(*BRISTLES)).index(element_label(section, name))
+                own = loads_of_friction(mechanics, t, q, v, segment)[mechanics.bristles.loads[j]]
+                loads = [own, jnp.abs(own)]
+            others.append((i, -element.friction(rate[i], state, side, *loads)))
         curved = isinstance(element, (AbstractForce, AbstractHysteresis, AbstractBristle))
         row = (0.0, 0.0, 0.0) if curved else _line(problem, mechanics, section, name, segment)
         lines.append(jnp.stack([jnp.asarray(y, q.dtype) for y in row]))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
 
@@ -44,6 +44,20 @@ def along_plane(element) -> list[tuple[Any, dict[str, Any]]]:
         law = None if element.law is None else element.law.along(i)
         found.append((direction, own | {"belt": belt, "law": law}))
     return found
+
+
+class Growth(NamedTuple):
+    """Part ``kappa |load|`` of the normal force of friction; the sign of the load alone where there
+    is no ``kappa``."""
+
+    #: Name of the sign in results, after that of the friction.
+    name: str
+    load: Direction
+    kappa: Any
+    #: Whether the part fades as sliding gets faster, like :attr:`Friction.fade`.
+    fades: bool = False
+    #: Direction along which the forces of the load are measured, if not each along its own.
+    along: Direction | None = None
 
 
 class Friction(eqx.Module):
@@ -171,6 +185,27 @@ class Friction(eqx.Module):
         if self.plane is None:
             return [self]
         return [replace(self, direction=d, **own) for d, own in along_plane(self)]
+
+    def growth(self) -> list[Growth]:
+        """Parts of the normal force that grow with loads."""
+        if self.load is None:
+            return []
+        return [Growth("load", self.load, 1.0 if self.kappa is None else self.kappa)]
+
+    @property
+    def fade(self) -> AbstractLaw | None:
+        """Law whose coefficient, one at rest, is a factor on parts of the normal force."""
+        return None
+
+    @property
+    def fading(self) -> Any:
+        """The constant part of the normal force with this factor."""
+        return 0.0
+
+    @property
+    def squares(self) -> tuple[Any, Any] | None:
+        """Coefficients of the squares of two loads, whose signs and sum :meth:`growth` lists."""
+        return None
 
     @property
     def redirected(self) -> bool:

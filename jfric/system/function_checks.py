@@ -70,10 +70,14 @@ def _not_negative(where: str, function, time) -> None:
         )
 
 
+#: Fields that hold functions of time.
+_FUNCTIONS = ("N", "limit", "belt", "F", "displacement", "V", "i")
+
+
 def require_functions_of_time(where: str, section: str, element, time) -> None:
     """Raise :class:`ProblemError` for a function of time of ``element`` that is not valid, or is
     negative where a force must not be."""
-    given = {f: getattr(element, f, None) for f in ("N", "limit", "belt", "F", "displacement")}
+    given = {f: getattr(element, f, None) for f in _FUNCTIONS}
     if isinstance(belts := given["belt"], tuple):
         given |= {"belt": None} | {f"belt[{i}]": belt for i, belt in enumerate(belts, 1)}
     for field, function in given.items():

@@ -4,7 +4,9 @@ The load is a sum of forces of other elements. If it consists of straight lines 
 magnitude is a function of time with breakpoints. Any other load, except for forces of nonlinear
 elements, is linear in positions, velocities and given functions as long as its sign and the
 segments of piecewise-linear elements last. The sign is the segment of an additional
-piecewise-linear element, which has no force, and whose elongation is the load.
+piecewise-linear element, which has no force, and whose elongation is the load. Friction may grow
+with several loads. Parts that fade as sliding gets faster, and squares of loads, are not linear in
+the motion; they are an excess over the rest.
 """
 
 from __future__ import annotations
@@ -15,14 +17,17 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.linear_algebra import matmul, matvec
+from jfric.system.bristle import BRISTLES
+from jfric.system.composite import AbstractComposite
 from jfric.system.description import AbstractProblem, accepted_labels, element_label
 from jfric.system.direction import Direction
 from jfric.system.elements import curved_sections
-from jfric.system.friction import Friction
+from jfric.system.fields import Scalar
+from jfric.system.friction import Friction, Growth
 from jfric.system.functions import AbstractFunction, Sum
 from jfric.system.magnitude import Combination, Magnitude, has_lines
 from jfric.system.nonlinear import AbstractForce
@@ -59,6 +64,24 @@ class CurvedPart(eqx.Module):
     load: int = eqx.field(static=True)
 
 
+class Squares(eqx.Module):
+    """Part of a normal force where two loads, of which one is driven by the other, have different
+    signs: ``coefficient load^2`` of the smaller one."""
+
+    coefficients: tuple[Scalar, Scalar]
+    #: Row among friction elements, and index of the first load; the second load and the sum follow.
+    row: int = eqx.field(static=True)
+    first: int = eqx.field(static=True)
+
+    def value(self, loads: Float[Array, " k"], positive: Bool[Array, " k"]) -> Float[Array, ""]:
+        """The part at ``loads`` of these signs."""
+        i = self.first
+        own, other = (c * loads[i + j] ** 2 for j, c in enumerate(self.coefficients))
+        # The sum has the sign of the larger one.
+        smaller = jnp.where(positive[i + 2] == positive[i + 1], own, other)
+        return jnp.where(positive[i] != positive[i + 1], smaller, 0.0)
+
+
 class Carried(eqx.Module):
     """The ``k`` loads that friction grows with, except straight lines in time."""
 
@@ -67,6 +90,9 @@ class Carried(eqx.Module):
     of_segments: Float[Array, "k nd"]
     kappa: Float[Array, " k"]
     curved: tuple[CurvedPart, ...]
+    squares: tuple[Squares, ...]
+    #: Whether the part of each load fades as sliding gets faster.
+    fades: tuple[bool, ...] = eqx.field(static=True)
     #: Indices of the friction elements on which each load acts.
     friction: tuple[tuple[int, ...], ...] = eqx.field(static=True)
 
@@ -110,6 +136,16 @@ class Carried(eqx.Module):
         """Growth of normal forces per load: ``kappa`` with the sign of the load in ``segment``."""
         return jnp.where(segment[self.places] == 0, self.kappa, -self.kappa)
 
+    def parts(
+        self, grown: Float[Array, "nf k"], loads: Float[Array, " k"], positive: Bool[Array, " k"]
+    ) -> tuple[Float[Array, " nf"], Float[Array, " nf"]]:
+        """Parts of the normal forces that fade, and squares; ``grown``: parts by load."""
+        fading = jnp.sum(jnp.where(np.asarray(self.fades), grown, 0.0), axis=1)
+        squares = jnp.zeros_like(fading)
+        for part in self.squares:
+            squares = squares.at[part.row].add(part.value(loads, positive))
+        return fading, squares
+
     def spread(self, n_friction: int, dtype: Any) -> Float[Array, "nf k"]:
         """Matrix with ones where a load acts on a friction element."""
         found = np.zeros((n_friction, self.count))
@@ -118,9 +154,13 @@ class Carried(eqx.Module):
         return jnp.asarray(found, dtype)
 
 
-def carried_label(label: str) -> str:
-    """Name in results of the sign of the load of the friction element ``label``."""
-    return f"{label}.load"
+class Carrying(NamedTuple):
+    """A load that friction grows with, and the label of the friction."""
+
+    friction: str
+    growth: Growth
+    #: Whether the friction is one in a plane.
+    in_plane: bool
 
 
 def require_load(problem: AbstractProblem, where: str, friction: Friction) -> None:
@@ -133,21 +173,25 @@ def require_load(problem: AbstractProblem, where: str, friction: Friction) -> No
                 'such as load = "load.motor"'
             )
         return
+    require_forces(problem, f"{where}.load", load)
+
+
+def require_forces(problem: AbstractProblem, where: str, load: Direction) -> None:
+    """Raise :class:`ProblemError` for a load without an element, or one without a force."""
     if not load.names:
-        raise ProblemError(f"{where}.load: found no element; give a name such as 'load.motor'")
+        raise ProblemError(f"{where}: found no element; give a name such as 'load.motor'")
     known = accepted(problem)
     for name in load.names:
         if name in known:
             continue
         if name.partition(".")[0] in ("joint", "contact"):
             raise ProblemError(
-                f"{where}.load: found {name!r}, whose reaction friction changes: give it mu and "
+                f"{where}: found {name!r}, whose reaction friction changes: give it mu and "
                 "the direction of sliding itself, beside this element for what does not grow"
             )
         found = ", ".join(dict.fromkeys(known.values())) or "none here"
         raise ProblemError(
-            f"{where}.load: no element {name!r}{nearest(name, known)} with a force; there are "
-            f"{found}"
+            f"{where}: no element {name!r}{nearest(name, known)} with a force; there are {found}"
         )
 
 
@@ -156,20 +200,38 @@ def accepted(problem: AbstractProblem) -> dict[str, str]:
     found = {}
     for section in carrying_sections():
         found |= accepted_labels(section, problem.section(section))
+    for section, group in problem.elements.items():
+        own = {k: x for k, x in group.items() if isinstance(x, AbstractComposite)}
+        found |= accepted_labels(section, own)
     return found
 
 
-def _parts(problem: AbstractProblem, load: Direction) -> list[tuple[str, str, Any]]:
-    """Section and name of the elements of a load, and their factors."""
-    known = accepted(problem)
+def _parts(problem: AbstractProblem, growth: Growth) -> list[tuple[str, str, Any]]:
+    """Section and name of the elements of a load, and their factors; those of a composite are its
+    parts."""
+    load, along = growth.load, growth.along
+    known, composites = accepted(problem), problem.composites()
     places = {element_label(s, n): (s, n) for s in carrying_sections() for n in problem.section(s)}
-    factors = load.vector(load.names)
-    return [(*places[known[name]], factors[i]) for i, name in enumerate(load.names)]
+    places |= {name: ("winding", name) for name in problem.section("winding")}
+    factors, found = load.vector(load.names), []
+    for factor, label in zip(factors, map(known.__getitem__, load.names), strict=True):
+        labels = composites[label].carried(label) if label in composites else (label,)
+        for section, name in map(places.__getitem__, labels):
+            own = 1.0
+            if along is not None:
+                w, axes = along.vector(problem.axes), problem.axes
+                direction = problem.section(section)[name].direction
+                own = direction.vector(axes) @ w / (w @ w)
+            found.append((section, name, factor * own))
+    return found
 
 
-def _in_time(problem: AbstractProblem, load: Direction) -> AbstractFunction | None:
-    """The load as a function of time if it is made of straight lines, else None."""
-    parts = _parts(problem, load)
+def _in_time(problem: AbstractProblem, growth: Growth) -> AbstractFunction | None:
+    """The load as a function of time if it is made of straight lines and the normal force grows
+    with its magnitude alone, else None."""
+    if growth.fades or growth.kappa is None:
+        return None
+    parts = _parts(problem, growth)
     if any(section != "load" for section, *_ in parts):
         return None
     functions = tuple(problem.section("load")[name].F for _, name, _ in parts)
@@ -178,31 +240,33 @@ def _in_time(problem: AbstractProblem, load: Direction) -> AbstractFunction | No
     return Combination(functions, tuple(factor for *_, factor in parts))
 
 
-def _kappa(friction: Friction):
-    return jnp.ones(()) if friction.kappa is None else friction.kappa
-
-
 def given_normal_forces(
     problem: AbstractProblem, friction: Iterable[Friction]
 ) -> tuple[AbstractFunction, ...]:
     """Normal forces that are functions of time, those from loads of straight lines included."""
     found = []
     for element in friction:
-        normal = element.normal_force
-        in_time = None if element.load is None else _in_time(problem, element.load)
-        if in_time is not None:
-            grown = Combination((Magnitude(in_time),), (_kappa(element),))
-            normal = grown if element.N is None and element.limit is None else Sum([normal, grown])
+        normal, is_given = element.normal_force, not (element.N is None and element.limit is None)
+        for growth in element.growth():
+            in_time = _in_time(problem, growth)
+            if in_time is not None:
+                grown = Combination((Magnitude(in_time),), (growth.kappa,))
+                normal = Sum([normal, grown]) if is_given else grown
+                is_given = True
         found.append(normal)
     return tuple(found)
 
 
-def carried_loads(problem: AbstractProblem) -> dict[str, Friction]:
-    """Friction elements by label whose load is not made of straight lines in time."""
+def carried_loads(problem: AbstractProblem) -> dict[str, Carrying]:
+    """Loads that friction grows with and that are not made of straight lines in time, by the name
+    of their sign in results."""
     return {
-        label: element
-        for label, element in problem.labelled("friction").items()
-        if element.load is not None and _in_time(problem, element.load) is None
+        f"{label}.{growth.name}": Carrying(
+            label, growth, getattr(element, "plane", None) is not None
+        )
+        for label, element in problem.labelled("friction", *BRISTLES).items()
+        for growth in element.growth()
+        if _in_time(problem, growth) is None
     }
 
 
@@ -210,35 +274,42 @@ def assemble_carried(
     problem: AbstractProblem, rows: Mapping[str, Friction], piecewise: PiecewiseElements
 ) -> Carried | None:
     """Loads of a resolved problem; ``rows``: its friction elements by component."""
-    carried = carried_loads(problem)
+    carried = list(carried_loads(problem).values())
     if not carried:
         return None
-    names, found = list(rows), [_load(problem, f.load, piecewise) for f in carried.values()]
+    names, growths = list(rows), [x.growth for x in carried]
+    found = [_load(problem, growth, piecewise) for growth in growths]
     curved = [
         _curved(problem, part, i)
-        for i, f in enumerate(carried.values())
-        for part in _of(f, problem)
+        for i, growth in enumerate(growths)
+        for part in _parts(problem, growth)
     ]
+    # Friction with a state is no row, and takes the load itself.
     components = [
-        tuple(i for i, name in enumerate(names) if name == label or name.startswith(f"{label}."))
-        if element.plane is not None
-        else (names.index(label),)
-        for label, element in carried.items()
+        tuple(
+            i
+            for i, name in enumerate(names)
+            if name == x.friction or (x.in_plane and name.startswith(f"{x.friction}."))
+        )
+        for x in carried
     ]
+    squares = []
+    for label, element in rows.items():
+        if element.squares is not None:
+            first = next(i for i, x in enumerate(carried) if x[0] == label and x[1].kappa is None)
+            squares.append(Squares(element.squares, names.index(label), first))
     lines = CarriedRows(*(jnp.stack(x) for x in zip(*(line for line, _ in found), strict=True)))
+    kappa = [0.0 if growth.kappa is None else growth.kappa for growth in growths]
     return Carried(
         rows=lines,
         of_segments=jnp.stack([factors for _, factors in found]),
-        kappa=jnp.stack([jnp.asarray(_kappa(f), lines.q.dtype) for f in carried.values()]),
+        kappa=jnp.stack([jnp.asarray(x, lines.q.dtype) for x in kappa]),
         curved=tuple(part for part in curved if part is not None),
+        squares=tuple(squares),
+        fades=tuple(growth.fades for growth in growths),
         friction=tuple(components),
         first=piecewise.tables - len(carried),
     )
-
-
-def _of(friction: Friction, problem: AbstractProblem) -> list[tuple[str, str, Any]]:
-    assert friction.load is not None
-    return _parts(problem, friction.load)
 
 
 def _curved(problem: AbstractProblem, part: tuple[str, str, Any], load: int) -> CurvedPart | None:
@@ -251,16 +322,15 @@ def _curved(problem: AbstractProblem, part: tuple[str, str, Any], load: int) -> 
 
 
 def _load(
-    problem: AbstractProblem, load: Direction | None, piecewise: PiecewiseElements
+    problem: AbstractProblem, growth: Growth, piecewise: PiecewiseElements
 ) -> tuple[CarriedRows, Float[Array, " nd"]]:
     """Coefficients of one load, and its factors on the forces of piecewise-linear elements."""
-    assert load is not None
     n, nb, dtype = len(problem.axes), len(problem.bases), jnp.result_type(float)
     q, v = jnp.zeros((n + nb,), dtype), jnp.zeros((n + nb,), dtype)
     loads = list(problem.section("load"))
     given, constant = jnp.zeros((len(loads),), dtype), jnp.zeros((), dtype)
     factors = jnp.zeros((piecewise.tables,), dtype)
-    for section, name, factor in _parts(problem, load):
+    for section, name, factor in _parts(problem, growth):
         element: Any = problem.section(section)[name]
         if section in curved_sections():
             continue
@@ -270,6 +340,9 @@ def _load(
         if section in FORMS:
             index = piecewise.names.index(element_label(section, name))
             factors = factors.at[index].add(factor)
+            continue
+        if section == "winding":
+            v = v.at[:n].add(factor * element.torque(problem.axes))
             continue
         w = element.direction.vector(problem.axes + problem.bases)
         if section == "spring":

@@ -267,8 +267,25 @@ class Mechanics(eqx.Module):
 
     @property
     def modulated(self) -> tuple[int, ...]:
-        """Friction elements that depend on position."""
-        return tuple(i for i, c in enumerate(self.contacts) if c.factor is not None)
+        """Friction elements whose normal force is not linear in the motion: it depends on position,
+        fades as sliding gets faster, or grows with squares of loads."""
+        rows = [i for i, c in enumerate(self.contacts) if (c.factor, c.fade) != (None, None)]
+        squares = () if self.carried is None else self.carried.squares
+        return tuple(sorted({*rows, *(x.row for x in squares)}))
+
+    def excess(self, t, q, normal, fading, squares, left) -> Float[Array, " nf"]:
+        """Parts of the normal forces of friction elements that are not linear in the motion:
+        ``squares`` of loads, and what factors of position make of the linear part ``normal``. Of
+        the squares and of the part ``fading``, constant parts left out, ``left`` is left."""
+        own = [jnp.asarray(c.fading, q.dtype) for c in self.contacts[: self.n_friction]]
+        lost = (1.0 - left) * (jnp.stack(own) + fading + squares)
+        factors = self.factors(t, q)
+        return normal * (factors - 1.0) + factors * (squares - lost)
+
+    @property
+    def fades(self) -> tuple[AbstractLaw | None, ...]:
+        """Laws of the parts of the normal forces of friction elements that fade."""
+        return tuple(c.fade for c in self.contacts[: self.n_friction])
 
     def factors(self, t, q) -> Float[Array, " nf"]:
         """Factors of all friction elements, one where they do not depend on position."""

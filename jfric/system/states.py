@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from jfric.system.bristle import AbstractBristle, RateState
+from jfric.system.bristle import AbstractBristle, DirectionalLoss, RateState
 from jfric.system.description import AbstractProblem
 from jfric.system.direction import kind
 from jfric.system.hysteresis import HYSTERESIS
+from jfric.system.motor import Winding
 from jfric.system.state import State
 
 
@@ -24,10 +25,10 @@ def state_units(problem: AbstractProblem) -> dict[str, str]:
     }
 
 
-def unit_of_state(element: AbstractBristle | State, of_kind: str | None) -> str:
+def unit_of_state(element: AbstractBristle | State | Winding, of_kind: str | None) -> str:
     """Unit of the state of an element along a direction of this kind."""
-    if isinstance(element, State):
+    if isinstance(element, State | Winding):
         return element.unit
-    if isinstance(element, RateState):
+    if isinstance(element, DirectionalLoss | RateState):
         return ""
     return "rad" if of_kind == "rotation" else "m"

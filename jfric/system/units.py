@@ -82,6 +82,16 @@ DIMENSIONS = {
         Dimension("rotational drag", "kg*m^2", "0.5 kg*m^2"),
         Dimension("mass times length", "kg*m", "0.5 kg*m"),
         Dimension("impulse", "N*s", "2 N*s"),
+        Dimension("inverse force", "1/N", "0.01 /N"),
+        Dimension("inverse torque", "1/(N*m)", "0.01 /(N*m)"),
+        Dimension("voltage", "V", "24 V"),
+        Dimension("current", "A", "2 A"),
+        Dimension("resistance", "ohm", "1.5 ohm"),
+        Dimension("inductance", "H", "2 mH"),
+        Dimension("force constant", "N/A", "12 N/A"),
+        Dimension("torque constant", "N*m/A", "0.05 N*m/A"),
+        Dimension("back-EMF constant", "V*s/m", "12 V*s/m"),
+        Dimension("angular back-EMF constant", "V*s/rad", "0.05 V*s/rad"),
     )
 }
 

@@ -21,6 +21,7 @@ from jfric.system.body_checks import (
 from jfric.system.bounds import bounds_of
 from jfric.system.bristle import AbstractBristle
 from jfric.system.bristle_checks import require_bristle
+from jfric.system.composite import AbstractComposite
 from jfric.system.control import require_controller, require_loops
 from jfric.system.controller import AbstractController
 from jfric.system.coupling_checks import require_coupling, require_springs_within_limits
@@ -57,7 +58,7 @@ from jfric.system.laws import (
     VelocityWeakening,
     sides,
 )
-from jfric.system.load_friction import require_load
+from jfric.system.load_friction import require_forces, require_load
 from jfric.system.naming import parameters
 from jfric.system.planes import require_plane, require_planes, require_spin
 from jfric.system.position_factor import require_factor, require_position
@@ -155,7 +156,7 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
             f"{where}: found {type(element).__name__}, expected {SECTIONS[section].__name__}"
         )
     # Inertia, loads and nonlinear forces cannot act on bases.
-    on_bases = not isinstance(element, (Mass, Load, AbstractForce))
+    on_bases = not isinstance(element, (Mass, Load, AbstractForce, AbstractComposite))
     for field, direction in _directions(element).items():
         known = [*problem.dofs, *(problem.bases if on_bases and field != "reaction" else ())]
         if not direction.names:
@@ -208,6 +209,13 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
         _contact(where, element)
     if isinstance(element, Joint):
         _joint(where, element)
+    if isinstance(element, AbstractComposite):
+        for field, message in element.problems():
+            raise ProblemError(f"{where}.{field}: {message}")
+    for field, known in about(type(element)).items():
+        load = getattr(element, field)
+        if known.form == "elements" and load is not None:
+            require_forces(problem, f"{where}.{field}", load)
     require_body(problem, section, name, element)
 
 
@@ -379,7 +387,8 @@ def _bounds(problem: AbstractProblem) -> None:
     for path, value in parameters(problem).items():
         # Functions of time have a message of their own.
         array = np.asarray(value)
-        if path.endswith((".N", ".limit")) or not array.size:
+        of_friction = path.startswith("friction.") and path.endswith((".N", ".limit"))
+        if of_friction or not array.size:
             continue
         bounds, low, high = bounds_of(path), float(np.min(array)), float(np.max(array))
         wrong = bounds.message(low, high)

@@ -68,11 +68,13 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
         >>> sorted(jfric.candidate_laws(problem, speed=0.1)[2].free)
         ['parameters.F_c', 'parameters.F_v']
     """
-    require_features(problem, "the comparison of laws", FEATURES.keys() - {"planes"})
-    group = problem.section("friction")
+    require_features(problem, "the comparison of laws", FEATURES.keys() - {"fading", "planes"})
+    group = problem.elements.get("friction", {})
     if len(group) != 1:
         raise ProblemError(f"friction: found {len(group)} elements, the comparison takes one")
-    ((name, element),) = problem.resolved().section("friction").items()
+    resolved = problem.resolved()
+    found: Any = resolved.elements["friction"]
+    ((name, element),) = found.items()
     size = float(element.coefficients.kinetic(speed)[0])
     if element.limit is not None:
         size, element = size * float(element.limit(0.0)), replace(element, limit=Constant(1.0))
@@ -80,7 +82,7 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
         raise ProblemError(f"friction: found a friction of {size:g}, a positive start is needed")
     low, high = (part * size for part in RANGE)
     # Dampers are removed: their present sum is the start of the viscous part.
-    damping = sum(float(d.c) for d in problem.resolved().section("damper").values())
+    damping = sum(float(d.c) for d in resolved.section("damper").values())
     damping = min(max(damping or size / speed, low / speed), high / speed)
     force, alone = Free(low, high, init=size), Free(low / speed, high / speed, init=damping)
     # A viscous part added to a constant one may be zero: a lower bound above zero would be wrong.
@@ -116,7 +118,8 @@ def curve_candidate(problem: Problem, fastest: float, values: Mapping[str, float
     """A friction curve for each direction up to the speed ``fastest`` [m/s or rad/s], for
     :func:`jfric.fit_curve`; it starts from ``values``, the fitted Coulomb and viscous friction."""
     candidate = {c.name: c for c in candidate_laws(problem, fastest, loads=False)}[_BEGINNING]
-    ((name, element),) = candidate.problem.section("friction").items()
+    found: Any = candidate.problem.elements["friction"]
+    ((name, element),) = found.items()
     # Even steps of ln(1 + v/v_1), the coordinate in which a curve is smooth.
     steps = np.expm1(np.linspace(0.0, np.log1p(FINEST), KNOTS))
     speeds = fastest * steps / steps[-1]

@@ -24,7 +24,7 @@ from jfric.numerics.linear_algebra import inverse, matmul, matvec
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.guards import Quantities
 from jfric.solvers.event_driven.inputs import Given, basis_after
-from jfric.solvers.event_driven.kinetic import Onset, kinetic, plane_limits
+from jfric.solvers.event_driven.kinetic import Onset, continued, kinetic, plane_limits
 from jfric.solvers.event_driven.linear_system import LinearSystem, build
 from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations
 from jfric.solvers.event_driven.prepared import Prepared
@@ -76,7 +76,7 @@ class SmoothPiece(eqx.Module):
         gamma = gamma - matvec(self.g.velocity[: self.prepared.nt], w)
         normal = self.normal_forces(q, v, w, curved)
         if mechanics.modulated:
-            excess = normal * (mechanics.factors(state.t + s, q) - 1.0)
+            excess = self._excess(s, q, v, w, gamma, normal, curved)
             at = np.asarray(mechanics.modulated)
             found, normal = jnp.concatenate([found, excess[at]]), normal + excess
         elements, contacts = by_velocity(mechanics)
@@ -122,6 +122,27 @@ class SmoothPiece(eqx.Module):
             return normal
         normal = normal + matvec(carried.q, q) + matvec(carried.v, v)
         return normal if curved is None else normal + matvec(carried.share, curved)
+
+    def _excess(self, s, q, v, w, gamma, normal, curved) -> Float[Array, " nf"]:
+        """Parts of the normal forces of friction elements that are not linear in the motion;
+        ``normal``: the others."""
+        mechanics, state, carried = self.prepared.mechanics, self.state, self.equations.carried
+        fading = squares = jnp.zeros_like(normal)
+        if carried is not None and mechanics.carried is not None:
+            places = mechanics.carried.places
+            loads = matvec(carried.rows.q, q) + matvec(carried.rows.v, v)
+            loads = loads + matvec(self.g.elongation[places], w)
+            loads = loads if curved is None else loads + curved
+            grown, positive = carried.share * loads[None, :], state.segment[places] == 0
+            fading, squares = mechanics.carried.parts(grown, loads, positive)
+        one, mode = jnp.ones_like(normal[0]), state.mode[: self.prepared.nf]
+        speed = jnp.where(mode == Mode.SLIP_NEG, -1.0, 1.0) * gamma[: self.prepared.nf]
+        left = [
+            # Rounding errors of a contact that sticks are no sliding.
+            one if law is None else jnp.where(mode[i] == Mode.STICK, 1.0, continued(law, x)[0])
+            for i, (law, x) in enumerate(zip(mechanics.fades, speed, strict=True))
+        ]
+        return mechanics.excess(state.t + s, q, normal, fading, squares, jnp.stack(left))
 
     def _rubbing(self, equations: ModeEquations, ratio, f, c) -> Float[Array, " k"]:
         """Friction of contacts that slide in planes: ``ratio`` (nt,) times their normal forces,
@@ -354,7 +375,13 @@ def curved_forces(mechanics: Mechanics, state: State, g: Given, t, q, v, w) -> F
     if mechanics.bristles is None:
         return found
     rate = matvec(mechanics.piecewise.directions, v) + matvec(g.elongation_rate, w)
-    return found + mechanics.bristles.force(rate, v, mechanics.bristles.sides(state.segment))
+    bristles, carried, loads = mechanics.bristles, mechanics.carried, None
+    if bristles.depend and carried is not None:
+        rows, places = carried.lines(mechanics.piecewise, state.segment), carried.places
+        load = matvec(rows.q, q) + matvec(rows.v, v) + matvec(g.elongation[places], w)
+        load = load + carried.of_curved(mechanics.axes, t, q, v)
+        loads = load, jnp.where(state.segment[places] == 0, load, -load)
+    return found + bristles.force(rate, v, bristles.sides(state.segment), loads)
 
 
 def by_velocity(mechanics: Mechanics) -> tuple[list[int], bool]:

@@ -41,6 +41,7 @@ from jfric.system.features import require_features, taken_by, varying_parts
 from jfric.system.function_checks import refuse_jumping_bases
 from jfric.system.inertia import require_inertia
 from jfric.system.joint_checks import require_free_gaps
+from jfric.system.joint_equations import joint_equations
 from jfric.system.naming import with_numbers
 from jfric.system.problem import Problem
 from jfric.system.start import started
@@ -299,11 +300,14 @@ def _remark_on_single_precision(flow: str) -> None:
 
 
 def _require_constant_directions(problem: Problem) -> None:
-    """Raise :class:`jfric.ProblemError` for friction with a factor of position in a system whose
-    mass matrix or directions depend on position."""
-    factors = [k for k, x in problem.labelled("friction").items() if x.position is not None]
-    for part in varying_parts(problem) if factors else ():
+    """Raise :class:`jfric.ProblemError` for friction with a factor of position, or with a part that
+    fades, in a system with joints or whose mass matrix or directions depend on position."""
+    friction = problem.labelled("friction").items()
+    factors = [f"{k}.position" for k, x in friction if x.position is not None]
+    factors += [k for k, x in friction if x.fade is not None]
+    joints = [e.label for e in joint_equations(problem)] if factors else []
+    for part in (*varying_parts(problem), *joints) if factors else ():
         raise ProblemError(
-            f"{factors[0]}.position: cannot be combined with {part}, which depends on position, in "
-            "the solver event-driven; use the solver smoothed"
+            f"{factors[0]}: cannot be combined with {part}, which is a joint or depends on "
+            "position, in the solver event-driven"
         )
