@@ -159,12 +159,12 @@ def _reading(problem: Problem, controller: AbstractController, state: Any, t):
         q = controller.resolution * jnp.round(q / controller.resolution)
     r = [f(t) for f in controller.references]
     rates = [[f.derivative(t, k) for f in controller.references] for k in (1, 2)]
-    stacked = [
-        jnp.stack([jnp.asarray(x, t.dtype) for x in row]) if row else jnp.zeros((0,), t.dtype)
-        for row in (r, *rates)
-    ]
+    none = jnp.zeros((0,), t.dtype)
+    r, rate, rate2 = (
+        jnp.stack([jnp.asarray(x, t.dtype) for x in row]) if row else none for row in (r, *rates)
+    )
     dt = jnp.asarray(controller.period, t.dtype)
-    return Reading(t, dt, *stacked, q), v
+    return Reading(t, dt, r, rate, rate2, q), v
 
 
 def _signals(problem: Problem, controller: AbstractController, state: Any):
