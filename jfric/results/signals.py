@@ -136,7 +136,7 @@ class ChosenVelocity:
 
 @dataclass(frozen=True)
 class Command:
-    """What a controller sets, from one sample to the next."""
+    """Value that a controller sets, from one sample to the next."""
 
     path: str
     unit: str

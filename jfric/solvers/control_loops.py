@@ -107,7 +107,7 @@ def pieces(loops: Loops) -> dict[str, Held]:
 
 
 def values_of(problem: Problem, loops: Loops) -> Float[Array, " c"]:
-    """What controllers set, in the order of :func:`jfric.system.control.command_names`."""
+    """Values that controllers set, in the order of :func:`jfric.system.control.command_names`."""
     return jnp.stack([loops.held[path] for path in command_places(problem).values()])
 
 
@@ -153,7 +153,7 @@ def _next(problem: Problem, controllers: list[AbstractController], loops: Loops)
 
 
 def _reading(problem: Problem, controller: AbstractController, state: Any, t):
-    """What ``controller`` sees at the state, and the rates of its signals."""
+    """Reading of ``controller`` at the state, and the rates of its signals."""
     q, v = _signals(problem, controller, state)
     if controller.resolution is not None:
         q = controller.resolution * jnp.round(q / controller.resolution)

@@ -21,7 +21,7 @@ On = Literal["measurement", "error"]
 
 
 class Reading(NamedTuple):
-    """What a controller knows at a sample: time [s], length of a sample [s], the references and
+    """Knowledge of a controller at a sample: time [s], length of a sample [s], the references and
     their first two rates (k,), and the signals that it reads (m,)."""
 
     t: Float[Array, ""]

@@ -1,4 +1,4 @@
-"""What stands above the numbers of a text table: names, units, and the time between samples.
+"""The head above the numbers of a text table: names, units, and the time between samples.
 
 Heads have one of two forms, whatever wrote them. In most files the last rows above the numbers are
 the names and, if there are any, the units. In the others each row begins with what it says

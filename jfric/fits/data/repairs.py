@@ -1,4 +1,4 @@
-"""What loggers do to a record, undone: angles that begin anew after a turn, repeated times, columns
+"""Repairs of what loggers do to a record: angles that begin anew after a turn, repeated times, columns
 with times of their own."""
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def _part_unit(name: str, unit: str | None) -> str | None:
 
 
 def clock(values: Mapping[str, np.ndarray], units: Mapping[str, str], step: Step):
-    """What the time between samples in the head says: the unit of the first column, or the
+    """Meaning of the time between samples in the head: the unit of the first column, or the
     seconds since the first sample where no column has the times; None for what it does not."""
     name, first = next(iter(values.items()))
     for other, column in values.items():
