@@ -1,5 +1,5 @@
-"""Repairs of what loggers do to a record: angles that begin anew after a turn, repeated times, columns
-with times of their own."""
+"""Repairs of what loggers do to a record: angles that begin anew after a turn, repeated times,
+columns with times of their own."""
 
 from __future__ import annotations
 
