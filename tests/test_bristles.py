@@ -16,7 +16,7 @@ from scipy.integrate import solve_ivp
 
 import jfric
 from jfric.files.read_toml import loads
-from jfric.solvers.bias_of_bristles import set_valued
+from jfric.solvers.bias_of_bristles import set_valued, stiffened
 from jfric.system.bristle import BRISTLES
 from jfric.system.bristle_checks import passivity_remarks
 
@@ -629,6 +629,15 @@ def test_a_bias_without_bristles_has_a_sentence():
         jfric.bristle_bias(shaken(ELEMENTS["dahl"]), [1e3])
     with pytest.raises(jfric.ProblemError, match="sigma0: found"):
         jfric.bristle_bias(drawn(1e5), [0.0])
+
+
+def test_stiffer_bristles_keep_their_ratio_of_damping_and_their_force():
+    """A hundredfold stiffness: ten times the damping, a hundredth of the stretch."""
+    soft = jfric.LuGre("u", sigma0=1e3, sigma1=30.0, F_c=1.0, F_s=1.5, v_s=0.1, z0=5e-4)
+    elements = {"mass": jfric.Mass("u", 1.0), "lugre": soft}
+    stiff = stiffened(jfric.Problem(["u"], elements).resolved(), 1e5).elements["lugre"]["lugre"]
+    found = [float(x) for x in (stiff.sigma0, stiff.sigma1, stiff.z0)]
+    np.testing.assert_allclose(found, [1e5, 300.0, 5e-6], rtol=1e-12)
 
 
 @pytest.mark.slow

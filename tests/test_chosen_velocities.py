@@ -258,6 +258,20 @@ def test_a_wheel_that_rolls_by_construction():
         np.testing.assert_allclose(float(found[name]), value, rtol=1e-10)
 
 
+def test_chosen_velocities_are_observed_by_their_names():
+    """A carriage whose velocity is counted in half metres a second, under a constant force."""
+    elements = {
+        "mass": jfric.Mass("x", 2.0),
+        "load": jfric.Load("x", 3.0),
+        "velocity": {"pace": V({"x": 0.5}, v=4.0)},
+    }
+    problem = jfric.Problem(["x"], elements, time=1.0)
+    expected = {"final.v.pace": 7.0, "final.a.pace": 3.0, "final.v.x": 3.5}
+    found = jfric.observe(problem, list(expected)).values
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-12, err_msg=name)
+
+
 def test_a_blade_at_rest_holds_across_alone():
     """Friction along it carries what the blade does not."""
     loads = {"load": {"x": jfric.Load("x", 3.0), "y": jfric.Load("y", -1.0)}}

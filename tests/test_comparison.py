@@ -10,7 +10,7 @@ import jfric
 from jfric.cli.main import app
 from jfric.files.read_toml import loads
 from jfric.files.write_toml import dump
-from jfric.fits.comparison.criteria import OPEN, WINDOWS, Setting, error
+from jfric.fits.comparison.criteria import INVERSE, OPEN, WINDOWS, Setting, error, residual_of
 from jfric.fits.comparison.folds import folds_of, held_out_over_fitted
 from jfric.fits.comparison.residual_tests import Rows, residual_tests, wald
 from jfric.fits.comparison.trades import at_bounds, trades, trading_with
@@ -171,6 +171,14 @@ def test_the_true_law_leaves_nothing_in_inverse_dynamics():
     assert np.mean(used) > 0.5
     assert np.abs(off[used]).max() < 1e-9
     assert np.abs(off[~used]).max() > 0.5
+
+
+def test_each_criterion_has_residuals_of_its_own():
+    """Laws are fitted to what they are judged by."""
+    pieces = [jfric.Experiment(np.linspace(0.0, end, 9), {}, {"x": np.zeros(9)}) for end in (2, 3)]
+    setting = Setting(window=0.5)
+    found = [residual_of(x, pieces, setting) for x in (INVERSE, WINDOWS, OPEN)]
+    assert found == [jfric.InverseDynamics(), jfric.Windows(0.5), jfric.Windows(2.0)]
 
 
 def test_inverse_dynamics_find_the_parameters(inverse):

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import jfric
-from jfric.fits.curve_fit import _best_tau, correlation_time
-from jfric.fits.curve_prior import free_of, with_bends
+from jfric.fits.curve_fit import _best_tau, _plain, correlation_time
+from jfric.fits.curve_prior import find_curve, free_of, with_bends
 from jfric.fits.recipe import prepare
 
 SPEEDS = (0.0, 0.02, 0.08, 0.3, 1.0)
@@ -145,6 +145,17 @@ def test_samples_that_depend_on_each_other_count_less():
             objective=SimpleNamespace(weight=np.ones_like(r)),
         )
         assert correlation_time(fit) == pytest.approx(expected, rel=within)
+
+
+def test_a_fitted_problem_has_the_knots_of_both_directions():
+    """As numbers, without the parameters of the fit."""
+    changed, sides = with_bends(axis(SIDED), None)
+    values = {k: v for side in sides for k, v in zip(side.paths, side.start, strict=True)}
+    found = _plain(jfric.set_parameters(changed, values), *find_curve(axis(SIDED), None), sides)
+    curve = found.elements["friction"]["friction"].law.curve
+    np.testing.assert_allclose(curve.positive, SIDED.positive, rtol=1e-12)
+    np.testing.assert_allclose(curve.negative, SIDED.negative, rtol=1e-12)
+    assert found.parameters == {}
 
 
 @pytest.mark.slow

@@ -88,6 +88,22 @@ def test_an_error_on_curves_side_by_side_reaches_the_caller(monkeypatch):
         jfric.frequency_response(oscillator(), "load", 0.9, 1.0, over={"damper.c": [0.1, C]})
 
 
+def test_quantities_of_a_cycle_of_each_kind():
+    """Of one linear response, by a word of its own, an observable, a harmonic and an amplitude."""
+    response = jfric.frequency_response(oscillator(), "load", 0.99, 1.0)
+    w = response.frequency
+    size = np.abs(F / (1.0 - w**2 + 1j * C * w))
+    found = response.observe("energy_loss, max.v.x, harmonic.x, x")
+    expected = {
+        "energy_loss": np.pi * C * w * size**2,
+        "max.v.x": w * size,
+        "harmonic.x": size,
+        "x": size,
+    }
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-9, err_msg=name)
+
+
 @pytest.mark.slow
 def test_a_family_of_linear_responses_is_the_closed_form():
     response = family()

@@ -77,6 +77,19 @@ def batch():
     )
 
 
+@pytest.mark.parametrize("starts", [1, 3])
+def test_a_batch_of_fits_is_each_fit_by_itself(starts):
+    """Free swings of one mass with several stiffnesses."""
+    elements = {"mass": jfric.Mass("u", 1.0), "spring": jfric.Spring("u", 4.0)}
+    problem = jfric.Problem(["u"], elements, initial={"u": jfric.InitialState(q=1.0)}, time=2.0)
+    t, k = np.linspace(0.1, 2.0, 12), np.array([3.6, 4.0, 4.4])
+    swings = np.cos(np.sqrt(k)[:, None] * t)
+    data = jfric.Experiment(t, y={"u": swings[1]}, sigma=1e-3)
+    free = {"spring.k": jfric.Free(3.0, 5.0, init=3.9)}
+    found = jfric.fit_batch(problem, data, free, {"u": swings}, starts=starts)
+    np.testing.assert_allclose(found.estimates[:, 0], k, rtol=1e-6)
+
+
 @pytest.mark.slow
 def test_prediction_is_the_closed_form():
     omega, t1 = np.sqrt(50.0), np.pi / np.sqrt(50.0)

@@ -318,6 +318,16 @@ def test_band_and_correlation_of_the_page():
     assert np.all(one.spread >= found.sigma["u"])
 
 
+def test_the_page_shows_signals_whose_noise_is_above_one():
+    """As of forces in newtons: what counts less than one still counts."""
+    from jfric.fits.series import series
+
+    t = np.linspace(0.0, 1.0, 40)
+    u = 4.0 + 50.0 * t + 2.0 * np.random.default_rng(3).normal(size=t.size)
+    (one,) = series(jfric.fit(Line(), jfric.Experiment(t, y={"u": u}, sigma=2.0), LINE, starts=1))
+    np.testing.assert_array_equal(one.measured, u)
+
+
 class Level(Line):
     """Whatever the slope is."""
 

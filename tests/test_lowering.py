@@ -30,7 +30,8 @@ def _choices(a, b):
     several = jnp.argsort(jnp.array([3, 1, 2])) + 0 * k
     columns = b[:, jnp.stack([k, jnp.argmax(a[1])])], b[several[::-1] * k // 2]
     parts = jax.vmap(lambda x: jax.lax.dynamic_slice(x, (k,), (2,)))(b)
-    return c, b[k], row, *columns, parts, jnp.where(a > 0.2, a, jnp.sqrt(jnp.abs(a)))
+    written = jax.lax.dynamic_update_slice(b, a[:, :2], (k + 1, 1))
+    return c, b[k], row, *columns, parts, written, jnp.where(a > 0.2, a, jnp.sqrt(jnp.abs(a)))
 
 
 def _scans(a, b):
@@ -57,7 +58,7 @@ def _round(function):
         a, b = given
         found = function(a, b)
         total, _ = state
-        first = jnp.sum(jnp.abs(found[0]))
+        first = sum(jnp.abs(1.0 * x).reshape(-1) @ jnp.arange(1.0, x.size + 1.0) for x in found)
         buffers = buffers.at[state[1] % 50].set(first)
         return (total + first, state[1] + 1), buffers
 

@@ -247,6 +247,8 @@ def test_gaps_and_uneven_steps_are_named():
     ]
     shaken = t + 0.001 * np.sin(np.arange(100.0))
     assert "the steps between samples differ by up to 1" in clock_remarks(shaken)[0]
+    # One missing sample is a gap, no uneven step.
+    assert "a gap among steps of 0.01 s" in clock_remarks(np.delete(t, 40))[0]
 
 
 @pytest.mark.parametrize("kind", ["units in a row", "unit in round brackets", "time stamps"])

@@ -234,6 +234,21 @@ def test_a_table_that_jumps_takes_nothing_along_in_no_time(name, jump, solver):
         jfric.simulate(_on_a_table(JUMPS[jump], **{name: ATTACHED[name]}), solver)
 
 
+def test_a_stop_that_stays_in_touch_with_a_table_is_a_spring_and_a_damper():
+    """Also of the table's motion it takes stiffness and damping."""
+    table, pair = jfric.Harmonic(0.3, 2.0), ("table", "x")
+    stop = {"stop": jfric.Stop(pair, k=3.0, gap=-5.0, c=0.7)}
+    parts = {
+        "spring": jfric.Spring(pair, 7.0),
+        "damper": jfric.Damper(pair, 0.7),
+        "load": jfric.Load("x", -15.0),
+    }
+    a, b = (jfric.simulate(_on_a_table(table, **x)) for x in (stop, parts))
+    assert int(a.events.count) == int(b.events.count) == 0
+    np.testing.assert_allclose(a.final.q, b.final.q, rtol=1e-12)
+    np.testing.assert_allclose(a.final.v, b.final.v, rtol=1e-12)
+
+
 @pytest.mark.slow
 def test_springs_take_a_support_that_jumps():
     """Rest until 1 s, then 0.7 (1 - cos 2 (t - 1)); a jump before the start is none."""

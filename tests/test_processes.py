@@ -12,7 +12,7 @@ import pytest
 
 import jfric
 from jfric.verification.jobs import Job
-from jfric.verification.processes import submitted
+from jfric.verification.processes import processes, submitted
 
 CASES = "c1[0-3]*"
 
@@ -54,6 +54,28 @@ def test_a_process_that_ends_fails_what_it_was_at_alone():
     assert len(passed) > 4
     assert {case for case, good in passed.items() if not good} == {"c10_conveyor"}
     assert any("its process ended" in r.quantity for r in results)
+
+
+def test_an_error_ends_the_processes_of_the_block_alone():
+    """Other processes of the program go on."""
+    other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    other.start()
+    mine = []
+
+    def fails():
+        with processes(1, bool) as pool:
+            assert submitted(pool, abs, -3).result() == 3
+            mine.extend(set(multiprocessing.active_children()) - {other})
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    for process in mine:
+        process.join(20)
+    other.join(1)
+    assert [process.is_alive() for process in (other, *mine)] == [True, False]
+    other.kill()
+    other.join()
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals cannot be blocked here")

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 import jfric
 from jfric.cli.main import app
 from jfric.cli.values import parse_vary
+from jfric.files.read_toml import load_config
 from jfric.numerics.compilation import ACCELERATOR, CPU, CPU_WHOLE
 from jfric.sweeps import sweeping
 from jfric.sweeps.design import make_design
@@ -377,6 +378,7 @@ MU = {"friction.mu": [0.1, 0.2]}
     [
         ({"vary": {"friction.nu": [1.0]}}, "'friction.nu'; did you mean 'friction.mu'"),
         ({"vary": {"friction.mu": [-0.1, 0.2]}}, "at friction.mu = -0.1: friction.mu: found -0.1"),
+        ({"vary": {"friction.mu": jfric.Range(0.1, -0.2, 3)}}, "at friction.mu = -0.2: friction"),
         ({"vary": {"friction.mu": [0.1, np.nan]}}, "friction.mu: found nan, values must be finite"),
         ({"vary": {"friction.mu": [0.1, 0.1]}}, "found a value twice"),
         ({"vary": {"friction.mu": (0.1, 0.2)}, "method": "sobol"}, "samples: found none"),
@@ -523,7 +525,9 @@ def test_command_says_how_many_failed(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, [*line, "--observe", "final.u"])
     assert result.exit_code == 1
     assert "2 failed: stopped before the end time" in result.output
-    assert (tmp_path / "results" / "few" / "sweep-001.zarr" / "status").exists()
+    table = tmp_path / "results" / "few" / "sweep-001.zarr"
+    assert (table / "status").exists()
+    assert jfric.open_sweep(table).attrs["title"] == load_config("few.toml").title != ""
 
 
 def test_command_line_takes_intervals_lists_and_units():
