@@ -416,7 +416,7 @@ tolerance = 1e-12
 [[check]]
 quantity = "derivative(max.u before 2 s/spring.k)"
 expected = -0.5
-tolerance = 1e-12
+tolerance = 1e-11
 [[check]]
 quantity = "status"
 expected = "ok"
