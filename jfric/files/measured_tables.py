@@ -12,7 +12,7 @@ from jfric.files.scalar_codecs import NUMBER, Choice, Text
 from jfric.files.system_tables import TIME_UNIT
 from jfric.files.table_codecs import Either, Names, Record
 from jfric.system.expression import Expression
-from jfric.system.naming import find_function, path_dimension
+from jfric.system.naming import find_function, find_path, parameters, path_dimension
 from jfric.system.problem import Problem
 from jfric.system.units import DIMENSIONS, Dimension
 
@@ -39,6 +39,10 @@ DATA = Record(
         "y": Key(Names(_COLUMN), "measured quantities by name"),
         "u": Key(Names(_COLUMN), "measured inputs by the path of the load"),
         "records": Key(Text(), "pattern of the names of records in one file"),
+        "known": Key(
+            Names(Names(NUMBER)),
+            "numbers of single records: by pattern of their names, then by path of the parameter",
+        ),
         "start": Key(NUMBER, "first time that is used [s]", about=TIME_UNIT),
         "end": Key(NUMBER, "last time that is used [s]", about=TIME_UNIT),
         "missing_inputs": Key(
@@ -77,10 +81,27 @@ def measured(raw: dict[str, Any], problem: Problem) -> Measured:
         y=columns("y"),
         u=columns("u"),
         records=raw.get("records"),
+        known=_known(raw.get("known", {}), place.key("known"), problem),
         missing_inputs=raw.get("missing_inputs", "refuse"),
         table=raw,
         **instants,
     )
+
+
+def _known(raw: dict[str, Any], place: Place, problem: Problem) -> dict[str, dict[str, float]]:
+    """Numbers of single records, by pattern and full path."""
+    found: dict[str, dict[str, float]] = {}
+    for pattern, table in raw.items():
+        own = found.setdefault(pattern, {})
+        for path, value in table.items():
+            at = place.key(pattern).key(path)
+            try:
+                full = find_path(problem, path)
+            except KeyError:
+                known = parameters(problem)
+                raise at.error(f"no parameter {path!r}{nearest(path, known)}") from None
+            own[full] = _plain(value, at._replace(inside=path_dimension(problem, full)), problem)
+    return found
 
 
 def _column(raw: Any, place: Place, measures: Dimension | None, problem: Problem) -> Column:

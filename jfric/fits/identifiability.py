@@ -125,8 +125,7 @@ def check(
         found("problem", "start", "the simulation fails there; set init of the free parameters")
     _motion(task, x[0], report, found)
     best = np.argsort(normal.cost, kind="stable")[:2]
-    in_steps = stepped(objective, x[best]) if np.all(np.isfinite(normal.cost[best])) else None
-    for i in np.flatnonzero(in_steps) if in_steps is not None else ():
+    for i in np.flatnonzero(stepped(objective, x[best])):
         size[:, i] = np.inf
         found(
             "remark",

@@ -39,9 +39,7 @@ def require_span(config: Config, experiment: Experiment) -> None:
     )
 
 
-def remarks(
-    task: Task, x: np.ndarray, predicted: np.ndarray, search: AbstractSearch
-) -> list[str]:
+def remarks(task: Task, x: np.ndarray, predicted: np.ndarray, search: AbstractSearch) -> list[str]:
     """Remarks on a fit ``x`` (P,) with its ``predicted`` samples (E, m, k), found by ``search``:
     doubtful units, large residuals."""
     return [*_on_units(task, x, predicted), *_on_residuals(task, predicted, search)]

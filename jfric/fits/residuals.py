@@ -132,8 +132,8 @@ class ClosedLoop(AbstractResidual):
     """Force of a :class:`jfric.Controller` in the simulated loop, compared with the measured one.
 
     ``controller``: of the loop, by default that of the problem; its numbers are parameters
-    (``controller.kp``). One of the problem with a ``period`` has samples of its own and is simulated
-    by the event-driven solver; for any other the samples are those of the record::
+    (``controller.kp``). One of the problem with a ``period`` has samples of its own and is
+    simulated by the event-driven solver; for any other the samples are those of the record::
 
         >>> jfric.ClosedLoop(jfric.Controller("u", "load.F", kp=100.0)).controller.drives
         'load.F'

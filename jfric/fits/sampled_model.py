@@ -238,11 +238,11 @@ def closed_loop(experiment: Experiment, controller: Controller) -> Experiment:
 def in_loop(
     problem: Problem, experiments: Sequence[Experiment], closed: bool = True
 ) -> tuple[Problem, Sequence[Experiment]]:
-    """Problem and records of a fit: controllers act in the simulation if ``closed``. One whose force
-    the records have as an input, or that has no samples of its own, is left out, with its
+    """Problem and records of a fit: controllers act in the simulation if ``closed``. One whose
+    force the records have as an input, or that has no samples of its own, is left out, with its
     reference."""
     given = {path for e in experiments for path in e.u or {}}
-    own = [c for c in controllers(problem).values()]
+    own = list(controllers(problem).values())
     acts = closed and not any(
         c.period is None or given & {target(problem, path) for path in c.targets} for c in own
     )

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jfric.fits.objective import Objective
+from jfric.fits.objective import Normal, Objective
 from jfric.fits.optimise.growing import SHARES, beginning, can_grow
 from jfric.fits.optimise.levenberg_marquardt import Watch, nobody
 from jfric.fits.optimise.starts import global_sample
@@ -36,7 +36,7 @@ NARROW = 1e-9
 
 
 def stepped(objective: Objective, x: np.ndarray) -> np.ndarray:
-    """Whether each parameter (P,) acts in steps at all the points ``x`` (n, P).
+    """Whether each parameter (P,) acts in steps at all the points ``x`` (n, P) that have a cost.
 
     The smallest finite change that alters the cost decides. Parameters of single experiments are
     left out, and so are problems of more than ``MOST`` parameters that experiments share.
@@ -48,13 +48,17 @@ def stepped(objective: Objective, x: np.ndarray) -> np.ndarray:
         return found
     z = layout.coordinates(x)
     start = objective.normal(layout.values(z))
+    good = np.isfinite(start.cost)
+    if not good.any():
+        return found
+    z, start = z[good], Normal(*(a[good] for a in start))
     first, second = layout.slopes(z)
     slope = start.gradient * first
     bend = np.einsum("bii->bi", start.hessian) * first**2 + start.gradient * second
     h = np.pi * np.array([s for c in CHANGES for s in (c, -c)])
-    moved = np.repeat(z[:, None, None], which.size, 1) + h[:, None] * np.eye(layout.size)[
-        which, None
-    ]
+    moved = (
+        np.repeat(z[:, None, None], which.size, 1) + h[:, None] * np.eye(layout.size)[which, None]
+    )
     cost = objective.normal(layout.values(moved.reshape(-1, layout.size))).cost
     actual = cost.reshape(moved.shape[:3]) - start.cost[:, None, None]
     expected = slope[:, which, None] * h + 0.5 * bend[:, which, None] * h**2
@@ -68,7 +72,7 @@ def stepped(objective: Objective, x: np.ndarray) -> np.ndarray:
     any_ = counts.any(axis=3)
     smallest = np.argmax(any_, axis=2)[..., None]
     wrong = np.take_along_axis(np.all(off | ~counts, axis=3), smallest, 2)[..., 0]
-    found[which] = np.all(wrong & any_.any(axis=2), axis=0)
+    found[which] = np.all(wrong & np.any(any_, axis=2), axis=0)
     return found
 
 

@@ -150,11 +150,12 @@ class Covariance:
             )
         return said
 
-
     def _on_cloud(self, cloud: Cloud) -> list[str]:
         if not cloud.explained:
             return ["the residuals are far larger than noise: no intervals"]
-        open_ = [n for n, v in zip(self.names, np.diagonal(self.matrix), strict=True) if v == np.inf]
+        open_ = [
+            n for n, v in zip(self.names, np.diagonal(self.matrix), strict=True) if v == np.inf
+        ]
         said = [f"no value of {', '.join(open_)} fits much better than others"] if open_ else []
         if not cloud.settled:
             said.append("the search has not settled: intervals are where it ended, too wide")
