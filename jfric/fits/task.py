@@ -46,6 +46,11 @@ class Setup:
         """The fit, after all checks that need no computation."""
         model, chosen, free, observe = self._posed()
         signals = signals_of(chosen, observe)
+        # Rows of forces and steady states are no records any more.
+        for path in (
+            () if model.takes_known else (p for e in self.experiments for p in e.known or {})
+        ):
+            raise ProblemError(f"known.{path}: only fits that simulate take numbers of one record")
         model.check(chosen, signals)
         check_free(getattr(model, "problem", None), free)
         layout = _layout(model, chosen, free)
@@ -165,8 +170,6 @@ def _known(model: AbstractModel, experiments, free, own) -> list[dict[str, float
     an experiment without them has those of the problem."""
     paths = dict.fromkeys(path for e in experiments for path in e.known or {})
     for path in paths:
-        if not model.takes_known:
-            raise ProblemError(f"known.{path}: only fits that simulate take numbers of one record")
         if path in free:
             raise ProblemError(f"known.{path}: found a number and a free parameter, take one away")
     return [
