@@ -146,6 +146,7 @@ def test_the_command_finds_stiction_from_a_hunting_loop(tmp_path):
         assert low <= value <= high < low * 1.01
 
 
+@pytest.mark.slow
 def test_positions_and_torques_tell_stiction():
     t, q, u = recorded(end=2.6)
     y = {"x": stepped(q, 1e-4), "load.motor": stepped(u, 1e-5)}
@@ -161,6 +162,7 @@ def test_positions_and_torques_tell_stiction():
     assert not any("does nothing" in f.message for f in report.findings if f.kind == "problem")
 
 
+@pytest.mark.slow
 def test_a_wrong_model_has_no_intervals():
     """A loop with another gain than that of the machine: the residuals are far above the steps."""
     t, q, _ = recorded(end=2.0)
