@@ -111,7 +111,7 @@ def fit(given: FitSettings) -> bool | None:
 
     if given.report is not None:
         import_plotly()
-    chosen = load_changed(config, given.set_).opened()
+    chosen = load_changed(config, given.set_)
     words = _options(given)
     free = free_of(chosen, given.free, required=True)
     watch = _Watch()
@@ -193,6 +193,7 @@ def _compare(
     from jfric.cli.values import to_seconds
     from jfric.fits.comparison.compare_laws import compare_laws
 
+    config = config.opened()
     with status(Path(config.path).stem) as announce:
         return compare_laws(
             config.problem,

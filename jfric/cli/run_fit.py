@@ -129,7 +129,7 @@ def run_fit(
     from jfric.fits.fitting import fit
     from jfric.fits.recipe import from_words
     from jfric.fits.residuals import Outputs, sampled_or_whole
-    from jfric.fits.sampled_model import without_reference
+    from jfric.fits.sampled_model import in_loop
 
     experiments = read_records(config, files)
     if config.data is not None and config.data.time is None:
@@ -141,8 +141,9 @@ def run_fit(
     options |= dict(observe=observe, starts=starts, seed=seed, hold=hold, watch=watch)
     model: Any = config.problem
     if isinstance(options["residual"], Outputs):
-        experiments = [without_reference(e) for e in experiments]
-        model = sampled_or_whole(config.problem, experiments, hold=hold)
+        opened, records = in_loop(config.problem, experiments)
+        found = sampled_or_whole(opened, records, hold=hold)
+        model, experiments = (model, experiments) if found is opened else (found, records)
     if any(item.varies for item in free.values()):
         from jfric.fits.hierarchical import fit_hierarchical
 

@@ -78,7 +78,8 @@ class Measured:
     file, whose columns are ``NAME/column``. Samples before ``start`` and after ``end`` [s] are left
     out. Without ``time`` rows are steady states, and ``u`` holds the settings of each row, by the
     paths of parameters. ``missing_inputs``: whether missing samples of inputs are refused
-    (``"refuse"``) or replaced by the last one (``"hold"``). ``table``: the table as the file gives
+    (``"refuse"``) or replaced by the last one (``"hold"``). ``known``: numbers of records, by
+    pattern of their names and path of the parameter. ``table``: the table as the file gives
     it. ``beside``: a second file of the same run."""
 
     time: Column | None
@@ -88,6 +89,7 @@ class Measured:
     start: float | None = None
     end: float | None = None
     missing_inputs: str = "refuse"
+    known: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     table: Mapping[str, Any] = field(default_factory=dict)
     beside: Beside | None = None
 

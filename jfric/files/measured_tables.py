@@ -12,7 +12,7 @@ from jfric.files.scalar_codecs import NUMBER, Choice, Text
 from jfric.files.system_tables import TIME_UNIT
 from jfric.files.table_codecs import Either, Names, Record
 from jfric.system.expression import Expression
-from jfric.system.naming import find_function, path_dimension
+from jfric.system.naming import find_function, find_path, parameters, path_dimension
 from jfric.system.problem import Problem
 from jfric.system.units import DIMENSIONS, Dimension
 
@@ -53,6 +53,10 @@ DATA = Record(
         **_QUANTITIES,
         "beside": Key(_BESIDE, "a second file of the same run, with a clock of its own"),
         "records": Key(Text(), "pattern of the names of records in one file"),
+        "known": Key(
+            Names(Names(NUMBER)),
+            "numbers of single records: by pattern of their names, then by path of the parameter",
+        ),
         "start": Key(NUMBER, "first time that is used [s]", about=TIME_UNIT),
         "end": Key(NUMBER, "last time that is used [s]", about=TIME_UNIT),
         "missing_inputs": Key(
@@ -87,6 +91,7 @@ def measured(raw: dict[str, Any], problem: Problem) -> Measured:
         u=_columns(raw, "u", place, problem),
         beside=_beside(raw, place, problem),
         records=raw.get("records"),
+        known=_known(raw.get("known", {}), place.key("known"), problem),
         missing_inputs=raw.get("missing_inputs", "refuse"),
         table=raw,
         **instants,
@@ -122,6 +127,22 @@ def _beside(raw: dict[str, Any], place: Place, problem: Problem) -> Beside | Non
     # A signal of neither the motion nor the loads, such as a trigger, only gives the clock.
     keeps = _measures(problem, join) is not None or join == "controller.reference"
     return Beside(own["file"], join, keeps, Measured(time, y, u))
+
+
+def _known(raw: dict[str, Any], place: Place, problem: Problem) -> dict[str, dict[str, float]]:
+    """Numbers of single records, by pattern and full path."""
+    found: dict[str, dict[str, float]] = {}
+    for pattern, table in raw.items():
+        own = found.setdefault(pattern, {})
+        for path, value in table.items():
+            at = place.key(pattern).key(path)
+            try:
+                full = find_path(problem, path)
+            except KeyError:
+                known = parameters(problem)
+                raise at.error(f"no parameter {path!r}{nearest(path, known)}") from None
+            own[full] = _plain(value, at._replace(inside=path_dimension(problem, full)), problem)
+    return found
 
 
 def _column(raw: Any, place: Place, measures: Dimension | None, problem: Problem) -> Column:

@@ -9,6 +9,7 @@ import numpy as np
 
 from jfric.fits.objective import Linearisation, Objective
 from jfric.fits.optimise.levenberg_marquardt import Outcome
+from jfric.fits.optimise.stepped import Cloud
 from jfric.fits.recipe import Recipe
 
 
@@ -26,6 +27,7 @@ class Estimate(Protocol):
     objective: Objective
     remarks: tuple[str, ...]
     recipe: Recipe | None
+    cloud: Cloud | None
 
     def linearised(self) -> Linearisation:
         """Predictions, residuals and derivatives at the estimate."""

@@ -13,7 +13,8 @@ from jfric.fits.data.experiment import Experiment
 from jfric.fits.minimise import Watch, solve
 from jfric.fits.objective import Linearisation, Objective
 from jfric.fits.optimise.levenberg_marquardt import Outcome
-from jfric.fits.plausibility import remarks
+from jfric.fits.optimise.stepped import Cloud
+from jfric.fits.plausibility import remarks, unexplained
 from jfric.fits.recipe import Recipe
 from jfric.fits.serialise import from_json, to_json
 from jfric.fits.uncertainty.bootstrap import Bootstrap, bootstrap
@@ -52,11 +53,16 @@ class FitResult:
     remarks: tuple[str, ...] = ()
     #: The arguments of the fit, with which it can be repeated.
     recipe: Recipe | None = field(default=None, repr=False)
+    #: Points around the values, from which intervals follow where parameters act in steps.
+    cloud: Cloud | None = field(default=None, repr=False)
 
     @staticmethod
     def of(recipe: Recipe, watch: Watch | None = None) -> FitResult:
         """The computed fit with the arguments ``recipe``; ``watch`` as for :func:`jfric.fit`."""
         task, best = solve(recipe, watch)
+        cloud, predicted = best.cloud, task.objective.predict(best.vector[None])[0]
+        if cloud is not None:
+            cloud = cloud._replace(explained=not unexplained(task, predicted))
         return FitResult(
             names=task.objective.layout.names,
             vector=best.vector,
@@ -65,7 +71,7 @@ class FitResult:
             at_bound=task.objective.layout.at_bound(best.vector),
             remarks=(
                 *best.remarks,
-                *remarks(task, best.vector, recipe.search),
+                *remarks(task, best.vector, predicted, recipe.search),
                 *_remarks_on_data(task.experiments),
             ),
             waterfall=best.waterfall,
@@ -74,6 +80,7 @@ class FitResult:
             objective=task.objective,
             seed=recipe.seed,
             recipe=recipe,
+            cloud=cloud,
         )
 
     @property

@@ -40,7 +40,9 @@ def fit(
     Minimises half the sum of ``rho(r^2)`` with ``r = (predicted - measured)/sigma`` by
     Levenberg-Marquardt from several ``starts`` at once, with exact derivatives through all changes
     of mode. If the cost jumps (a changing number of impacts), a search without derivatives
-    continues from there, and a remark of the result says so.
+    continues from there, and a remark of the result says so. Where finite changes of the cost are
+    not those that derivatives foresee (stiction in a sampled loop), a search without derivatives
+    finds the parameters, and intervals are ranges of the cost itself.
 
     ``free``: parameters by path, of the problem or of the measurement (``sensor.SIGNAL.offset``,
     ``.gain``, ``.delay`` and ``.lag`` [s], the time constant of a first-order filter;

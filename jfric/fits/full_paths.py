@@ -9,6 +9,7 @@ from typing import Any
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.free import Free
+from jfric.system.control import controllers, target
 from jfric.system.controller import Controller
 from jfric.system.naming import find_function, find_path
 from jfric.system.problem import Problem
@@ -51,10 +52,25 @@ def full_experiment(problem: Problem, experiment: Experiment) -> Experiment:
     def named(table: Any) -> Any:
         if not isinstance(table, Mapping):
             return table
-        return {find_function(problem, name) or name: x for name, x in table.items()}
+        return {_function(problem, name): x for name, x in table.items()}
 
     fields = ("u", "y", "sigma", "mask", "resolution")
-    return replace(experiment, **{name: named(getattr(experiment, name)) for name in fields})
+    known = {full_path(problem, path): x for path, x in (experiment.known or {}).items()}
+    tables = {name: named(getattr(experiment, name)) for name in fields}
+    return replace(experiment, **tables, known=known)
+
+
+def _function(problem: Problem, name: str) -> str:
+    """The full path of a function of time; of the load that a controller sets, also by the name of
+    the load."""
+    sets = {
+        path
+        for c in controllers(problem).values()
+        for given in c.targets
+        if (path := target(problem, given)) is not None
+    }
+    own = target(problem, name) if name not in problem.axes else None
+    return own if own in sets else find_function(problem, name) or name  # pyright: ignore
 
 
 def full_controller(problem: Problem, controller: Controller | None) -> Controller | None:

@@ -17,6 +17,7 @@ from jfric.fits.free import Free
 from jfric.fits.model import AbstractModel
 from jfric.fits.objective import FEW_MEMBERS
 from jfric.fits.optimise.starts import global_sample
+from jfric.fits.optimise.stepped import stepped
 from jfric.fits.recipe import prepare
 from jfric.fits.task import Task
 from jfric.fits.uncertainty.covariance import UNIDENTIFIED
@@ -123,12 +124,20 @@ def check(
     if not np.isfinite(normal.cost[0]):
         found("problem", "start", "the simulation fails there; set init of the free parameters")
     _motion(task, x[0], report, found)
+    best = np.argsort(normal.cost, kind="stable")[:2]
+    for i in np.flatnonzero(stepped(objective, x[best])):
+        size[:, i] = np.inf
+        found(
+            "remark",
+            layout.names[i],
+            "acts in steps, which its derivative does not foresee: the fit searches without it",
+        )
     nothing = _influence(task, size, found)
     # If a parameter has no influence at the start, the best point of the sample tells more.
     moves = np.isfinite(normal.cost[0]) and np.all(nothing | (size[0] > NOTHING))
     best = 0 if moves else int(np.argmin(normal.cost))
     if np.isfinite(normal.cost[best]):
-        _condition(task, normal.hessian[best], ranges[best], nothing, report, found)
+        _condition(task, normal.hessian[best], ranges[best], size[0], nothing, report, found)
         _derivatives(task, x[best], normal, ranges[best], report, found, seed)
         _steps(task, x[best], report, found)
     for message in objective.model.remarks():
@@ -185,12 +194,12 @@ def _influence(task: Task, size, found) -> np.ndarray:
     return everywhere
 
 
-def _condition(task: Task, hessian, ranges, nothing, report: CheckReport, found) -> None:
+def _condition(task: Task, hessian, ranges, size, nothing, report: CheckReport, found) -> None:
     values, vectors = np.linalg.eigh(hessian * np.outer(ranges, ranges))
     report.condition = float(values[-1] / values[0]) if values[0] > 0 else float("inf")
     names = task.objective.layout.names
     for value, vector in zip(values, vectors.T, strict=True):
-        named_already = np.all(nothing[np.abs(vector) > 1e-3])
+        named_already = np.all((nothing | (size == np.inf))[np.abs(vector) > 1e-3])
         if value > 1.0 / UNIDENTIFIED**2 or named_already:
             continue
         parts = ", ".join(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,11 +12,13 @@ from jfric.errors import ProblemError
 from jfric.fits.losses import Squares
 from jfric.fits.objective import Objective, failed
 from jfric.fits.optimise.direct_search import direct_search
-from jfric.fits.optimise.levenberg_marquardt import Members, Outcome
+from jfric.fits.optimise.levenberg_marquardt import LevenbergMarquardt, Members, Outcome
 from jfric.fits.optimise.starts import nearby
+from jfric.fits.optimise.stepped import Cloud, explored, search_in_steps, stepped
 from jfric.fits.parameter_vector import Layout
 from jfric.fits.recipe import Recipe
 from jfric.fits.task import Task
+from jfric.fits.uncertainty.autocorrelation import bandwidth, long_run_covariance
 from jfric.numerics.limits import STARTS, require_count
 from jfric.results.status import Status
 
@@ -24,6 +27,8 @@ from jfric.results.status import Status
 Watch = Callable[[str, int, int, float, dict[str, float]], None]
 #: Further fits if the noise is unknown, in which weights and parameters settle together.
 NOISE_ROUNDS = 2
+#: Best starts that are judged for parameters that act in steps.
+JUDGED = 2
 
 Minimiser = Callable[[np.ndarray, str], Members]
 
@@ -39,6 +44,8 @@ class Minimum(NamedTuple):
     outcome: Outcome
     waterfall: list[dict[str, Any]]
     remarks: tuple[str, ...]
+    #: Points around the best one, where parameters act in steps.
+    cloud: Cloud | None = None
 
 
 def solve(recipe: Recipe, watch: Watch | None = None) -> tuple[Task, Minimum]:
@@ -49,15 +56,20 @@ def solve(recipe: Recipe, watch: Watch | None = None) -> tuple[Task, Minimum]:
         raise ProblemError(f"seed: found {seed}, must not be negative")
     objective = task.objective
 
-    def minimise(x0: np.ndarray, stage: str) -> Members:
-        def told(iteration: int, most: int, cost: float, x: np.ndarray) -> None:
-            if watch is not None:
-                values = dict(zip(objective.layout.names, x.tolist(), strict=True))
-                watch(stage, iteration, most, cost, values)
+    def told(stage: str, iteration: int, most: int, cost: float, x: np.ndarray) -> None:
+        if watch is not None:
+            values = dict(zip(objective.layout.names, x.tolist(), strict=True))
+            watch(stage, iteration, most, cost, values)
 
-        return recipe.optimiser.minimise(objective, x0, seed, told)
+    def minimise(x0: np.ndarray, stage: str) -> Members:
+        return recipe.optimiser.minimise(objective, x0, seed, functools.partial(told, stage))
 
     x0 = recipe.search.points(task, recipe.starts, seed)
+    if isinstance(recipe.optimiser, LevenbergMarquardt):
+        x0 = x0[np.argsort(objective.normal(x0).cost, kind="stable")] if len(x0) > 1 else x0
+        which = stepped(objective, x0[:JUDGED])
+        if which.any():
+            return task, _in_steps(task, x0, which, seed, told)
     return task, _least(task, minimise, x0, seed)
 
 
@@ -87,6 +99,41 @@ def _least(task: Task, minimise: Minimiser, x0: np.ndarray, seed: int) -> Minimu
     if outcome == Outcome.FAILED:
         remarks = (_why_it_failed(task, vector),)
     return Minimum(vector, cost, outcome, waterfall, remarks)
+
+
+def _in_steps(task: Task, x0: np.ndarray, which: np.ndarray, seed: int, told) -> Minimum:
+    """The least cost where parameters ``which`` (P,) act in steps, and the points around it."""
+    objective, layout = task.objective, task.objective.layout
+    known = task.noise_is_known and isinstance(objective.loss, Squares)
+    watch = functools.partial(told, "in steps")
+    x, cloud = search_in_steps(objective, x0, known, seed, watch)
+    for i in range(1 if known else NOISE_ROUNDS):
+        if not known:
+            task.estimate_noise(x)
+        warmth = _warmth(objective, x)
+        x, cloud = explored(objective, x, cloud, True, seed + 5 + i, watch=watch, warmth=warmth)
+    cost = float(objective.costs(x[None])[0])
+    outcome = Outcome.CONVERGED if cloud.settled else Outcome.MAX_ITERATIONS
+    if not np.isfinite(cost):
+        return Minimum(x, cost, Outcome.FAILED, [], (_why_it_failed(task, x),))
+    n, own = len(x0), np.array([int(outcome)])
+    found = Members(layout.coordinates(x)[None], x[None], np.array([cost]), own, np.array([n]))
+    names = ", ".join(name for name, w in zip(layout.names, which, strict=True) if w)
+    said = (
+        f"{names}: finite changes of the objective are not those that derivatives foresee (steps); "
+        "found by a search without derivatives, intervals are those of the objective itself"
+    )
+    return Minimum(x, cost, outcome, _waterfall(layout, x0[:1], found), (said,), cloud)
+
+
+def _warmth(objective: Objective, x: np.ndarray) -> float:
+    """Variance of a sum of the residuals at ``x`` (P,) beside that of independent ones, at least
+    1."""
+    r = objective.linearise(x[None]).residuals[0]
+    series = [own[own != 0.0][:, None] for e in r.reshape(*r.shape[:2], -1) for own in e.T]
+    both = [(long_run_covariance(s, bandwidth(s))[0, 0], np.sum(s**2)) for s in series if s.size]
+    long, plain = np.sum(both, axis=0) if both else (1.0, 1.0)
+    return max(1.0, float(long / plain))
 
 
 def _why_it_failed(task: Task, x: np.ndarray) -> str:

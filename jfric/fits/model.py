@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -28,11 +28,12 @@ from jfric.fits.measurement import (
     total_delay,
 )
 from jfric.fits.samples import sample_signals
-from jfric.results.signals import find_signal
+from jfric.results.signals import Command, Signal, find_signal, look_up
 from jfric.results.solution import Solution
 from jfric.solvers.base import AbstractSolver
 from jfric.solvers.simulation import simulate
 from jfric.system.assembly import assemble
+from jfric.system.control import command_places, target
 from jfric.system.expression import Expression
 from jfric.system.naming import find_path, parameters, set_parameters
 from jfric.system.problem import Problem
@@ -61,6 +62,9 @@ class AbstractModel(eqx.Module):
     ``problem``, paths of parameters are completed, and their bounds checked, by that problem.
     Example: see :class:`jfric.SampledModel`.
     """
+
+    #: Whether numbers of one experiment (``data.x0``) replace any parameters of the problem.
+    takes_known: ClassVar[bool] = False
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
         """Raise :class:`jfric.ProblemError` for experiments that this model cannot predict."""
@@ -121,6 +125,8 @@ class OutputModel(AbstractModel):
     value.
     """
 
+    takes_known = True
+
     problem: Problem
     solver: AbstractSolver
     #: How measured inputs go on between samples: ``"zero"`` (held) or ``"linear"``.
@@ -131,7 +137,7 @@ class OutputModel(AbstractModel):
         self.solver.require(self.problem)
         for name in signals:
             try:
-                find_signal(self.problem, name)
+                _quantity(self.problem, name)
             except ProblemError as error:
                 raise ProblemError(f"y.{name}: {error}") from None
         for e in experiments:
@@ -185,13 +191,18 @@ class OutputModel(AbstractModel):
 
     def simulate_outputs(self, values: Mapping[str, Array], data: Data) -> Prediction:
         changed = self._changed(values, data)
-        signals = [find_signal(self.problem, name) for name in data.signals]
+        signals = [_quantity(self.problem, name) for name in data.signals]
         delays = [total_delay(name, values) for name in data.signals]
-        if all(f"sensor.{name}.delay" not in values for name in data.signals):
+        sets = [isinstance(s, Command) for s in signals]
+        if not any(sets) and all(f"sensor.{name}.delay" not in values for name in data.signals):
             columns, status = self._sampled(changed, signals, _earlier(data, delays[0]))
         else:
-            # Sensors read at different times: one run covers all of them, in order of time.
-            looks = [_earlier(data, delay) for delay in delays]
+            # Sensors read at different times: one run covers all of them, in order of time. What a
+            # controller sets is recorded as it acts after the sample.
+            looks = [
+                _earlier(data, delay) + later * _after(data)
+                for delay, later in zip(delays, sets, strict=True)
+            ]
             every = jnp.concatenate(looks)
             order = jnp.argsort(every)
             found, status = self._sampled(changed, signals, every[order])
@@ -202,12 +213,20 @@ class OutputModel(AbstractModel):
 
     def _sampled(self, changed: Problem, signals, ts):
         """Values (m, k) of the signals at the times ``ts``, and the status."""
-        if self.solver.has_polynomials and not self.solver.positions_jump:
+        of_motion = all(isinstance(s, Signal) for s in signals)
+        if of_motion and self.solver.has_polynomials and not self.solver.positions_jump:
             return sample_signals(changed, self.solver, signals, ts)
         solution = simulate(changed, self.solver, ts=ts)
         slide = _sliding(changed, solution)
-        of = {s.field: getattr(solution, s.field, slide) for s in signals}
-        return jnp.stack([of[s.field][:, s.index] for s in signals], axis=1), solution.status
+        places = list(command_places(changed).values())
+
+        def column(s: Signal | Command):
+            if isinstance(s, Command):
+                assert solution.commands is not None
+                return solution.commands[:, places.index(s.path)]
+            return getattr(solution, s.field, slide)[:, s.index]
+
+        return jnp.stack([column(s) for s in signals], axis=1), solution.status
 
     def motion(self, values: Mapping[str, Array], data: Data) -> Motion | None:
         changed = self._changed(values, data)
@@ -234,7 +253,27 @@ class OutputModel(AbstractModel):
         changed = set_parameters(self.problem, {**data.x0, **system})
         u = {path: acting(data.t, x, path, values, self.hold) for path, x in data.u.items()}
         changed = with_inputs(changed, data.t, u, self.hold)
-        return eqx.tree_at(lambda p: (p.time.start, p.time.end), changed, (data.start, data.end))
+        later = any(isinstance(_quantity(self.problem, name), Command) for name in data.signals)
+        times = (data.start, data.end + later * _after(data))
+        return eqx.tree_at(lambda p: (p.time.start, p.time.end), changed, times)
+
+
+def _quantity(problem: Problem, name: str) -> Signal | Command:
+    """The measured quantity: a part of the motion, or what a controller sets, also by the path of
+    the load that it sets."""
+    for label, path in command_places(problem).items():
+        if name == target(problem, path):
+            name = f"command.{label}"
+    if name.partition(".")[0] == "command":
+        found = look_up(problem, name)[1]
+        assert isinstance(found, Command)
+        return found
+    return find_signal(problem, name)
+
+
+def _after(data: Data):
+    """Time [s] after a sample at which its output acts."""
+    return 1e-9 * (data.end - data.start)
 
 
 def _earlier(data: Data, delay):

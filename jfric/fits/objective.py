@@ -29,6 +29,8 @@ from jfric.results.status import Status
 
 #: Members of one call: few for a single fit, many for studies of more than ``MANY`` members.
 FEW_MEMBERS, MANY_MEMBERS, MANY = 16, 256, 512
+#: Members of one call without derivatives.
+PLAIN_MEMBERS = 64
 
 #: ``residual(predicted, measured, weight)`` of one experiment, each (m, k); see ``weighted``.
 Residual = Callable[[Any, Any, Any], Any]
@@ -101,6 +103,17 @@ class Objective:
         more = self.layout.prior_terms(np.atleast_2d(x))
         return Normal(cost + more[0], gradient + more[1], hessian + np.diag(more[2]))
 
+    def costs(self, x) -> np.ndarray:
+        """Costs (B,) of members ``x`` (B, P), without derivatives; infinite where one fails."""
+
+        def call(x, own):
+            pred, status = _compiled_plain()(self.model, self.data, x, self.layout.paths)
+            scale, rho = jnp.asarray(self.loss.scale), self.loss.rho
+            return (_costs(pred, status, *own, scale, self.residual, rho),)
+
+        found = self._in_chunks(call, x, (None, None), PLAIN_MEMBERS, whole=True)[0]
+        return found + self.layout.prior_terms(np.atleast_2d(x))[0]
+
     def linearise(self, x, measured=None, weight=None) -> Linearisation:
         """Predictions, residuals and derivatives of members ``x`` (B, P)."""
 
@@ -123,11 +136,11 @@ class Objective:
     def _predict(self, x):
         return _compiled_predict(self.model.is_long)(self.model, self.data, x, self.layout.paths)
 
-    def _in_chunks(self, call, x, own, chunk):
+    def _in_chunks(self, call, x, own, chunk, whole=False):
         x = np.atleast_2d(np.asarray(x, float))
         count = x.shape[0]
         size = FEW_MEMBERS if count <= MANY else MANY_MEMBERS
-        size = 1 if self.model.is_long else chunk or size
+        size = 1 if self.model.is_long and not whole else chunk or size
         shared = (self.measured, self.weight)
         local = self.layout.local(x)
 
@@ -176,6 +189,21 @@ def _predict(model: AbstractModel, data: Data, x: Float[Array, "B E L"], paths: 
 def _compiled_predict(is_long: bool) -> Kept:
     # Quick options make many small kernels: quick to compile, but long loops take twice as long.
     return Kept(_predict, options=no_options if is_long else quick_options)
+
+
+def _predict_plainly(model: AbstractModel, data: Data, x, paths: tuple[str, ...]):
+    """Predictions (B, E, m, k) and status (B, E)."""
+
+    def one(x, data):
+        found = model.simulate_outputs({path: x[i] for i, path in enumerate(paths)}, data)
+        return found.y, found.status
+
+    return jax.vmap(jax.vmap(one), in_axes=(0, None))(x, data)
+
+
+@functools.cache
+def _compiled_plain() -> Kept:
+    return Kept(_predict_plainly, options=quick_options)
 
 
 def experiment_cost(model, data, x, paths, measured, weight, scale, residual, rho):
@@ -231,6 +259,17 @@ def _each(residual):
 @functools.partial(jax.jit, static_argnums=(4,))
 def _residuals(pred, jac, measured, weight, residual):
     return _each(residual)(pred, jac, measured, weight)
+
+
+@functools.partial(jax.jit, static_argnums=(5, 6))
+def _costs(pred, status, measured, weight, scale, residual, rho):
+    def one(pred):
+        r = jax.vmap(residual)(pred, measured[0], weight[0])
+        return 0.5 * scale**2 * jnp.sum(rho((r / scale) ** 2)[0])
+
+    cost = jax.vmap(one)(pred)
+    good = jnp.isfinite(cost) & ~jnp.any(failed(status), axis=1)
+    return jnp.where(good, cost, jnp.inf)
 
 
 @functools.partial(jax.jit, static_argnums=(7, 8))

@@ -45,9 +45,9 @@ def require_span(config: Config, experiment: Experiment) -> None:
     )
 
 
-def remarks(task: Task, x: np.ndarray, search: AbstractSearch) -> list[str]:
-    """Remarks on a fit ``x`` (P,), found by ``search``: doubtful units, large residuals."""
-    predicted = task.objective.predict(x[None])[0]
+def remarks(task: Task, x: np.ndarray, predicted: np.ndarray, search: AbstractSearch) -> list[str]:
+    """Remarks on a fit ``x`` (P,) with its ``predicted`` samples (E, m, k), found by ``search``:
+    doubtful units, large residuals."""
     return [*_on_units(task, x, predicted), *_on_residuals(task, predicted, search)]
 
 
@@ -76,7 +76,18 @@ def _on_units(task: Task, x: np.ndarray, predicted: np.ndarray) -> list[str]:
 
 def _on_residuals(task: Task, predicted: np.ndarray, search: AbstractSearch) -> list[str]:
     """Remarks on signals whose residuals are far larger than the scatter of their samples."""
-    said = []
+    other = "" if search.is_global else "another minimum (search: global), "
+    return [
+        f"residuals of {signal} are {ratio:,.0f} times the scatter of its samples, {noise:.2g}: "
+        f"{other}another law or what is not modelled may explain them; intervals do not hold that"
+        for signal, (ratio, noise) in unexplained(task, predicted).items()
+    ]
+
+
+def unexplained(task: Task, predicted: np.ndarray) -> dict[str, tuple[float, float]]:
+    """Signals whose residuals are far larger than the scatter of their samples: how many times, and
+    the scatter."""
+    found = {}
     for j, signal in enumerate(task.objective.data.signals):
         used, measured = task.used[..., j], task.objective.measured[..., j]
         off = (predicted[..., j] - measured)[used]
@@ -85,12 +96,8 @@ def _on_residuals(task: Task, predicted: np.ndarray, search: AbstractSearch) -> 
         visible = left > VISIBLE * float(np.std(measured[used])) if off.size else False
         if not (noise > 0.0 and visible and left > UNEXPLAINED * noise):
             continue
-        other = "" if search.is_global else "another minimum (search: global), "
-        said.append(
-            f"residuals of {signal} are {left / noise:,.0f} times the scatter of its samples, "
-            f"{noise:.2g}: {other}another law or what is not modelled may explain them"
-        )
-    return said
+        found[signal] = left / noise, noise
+    return found
 
 
 def scatter(

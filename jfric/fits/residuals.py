@@ -18,13 +18,14 @@ from jfric.fits.free import Free
 from jfric.fits.inverse_model import InverseModel, inverse_experiments
 from jfric.fits.model import AbstractModel, OutputModel
 from jfric.fits.objective import Residual, weighted
-from jfric.fits.sampled_model import SampledModel, closed_loop
+from jfric.fits.sampled_model import SampledModel, closed_loop, in_loop
 from jfric.fits.steady_model import SteadyModel
 from jfric.numerics.limits import SAMPLES, require_count
 from jfric.solvers.base import require_solver
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.sampled.equations import is_one_degree
 from jfric.system.assembly import assemble
+from jfric.system.control import apart, controllers
 from jfric.system.controller import Controller
 from jfric.system.naming import find_function
 from jfric.system.problem import Problem
@@ -106,6 +107,8 @@ class AbstractResidual(abc.ABC):
 class Outputs(AbstractResidual):
     """Simulated signals compared with the measured ones.
 
+    A controller of the problem acts in the simulation, unless the records have its force as an
+    input. What it sets is a signal by the path of its load (``load.F``).
     ``compare(predicted, measured, weight)``: residuals of arrays (m, k) of one experiment; ``weight
     (predicted - measured)`` by default::
 
@@ -117,6 +120,7 @@ class Outputs(AbstractResidual):
     compare: Callable[[Any, Any, Any], Any] = weighted  # pyright: ignore
 
     def pose(self, problem, experiments, free, observe, simulation):
+        problem, experiments = in_loop(problem, experiments)
         return Posed(simulation.model(problem), experiments, free, observe)
 
     def in_windows(self, length: float) -> AbstractResidual | None:
@@ -127,7 +131,9 @@ class Outputs(AbstractResidual):
 class ClosedLoop(AbstractResidual):
     """Force of a :class:`jfric.Controller` in the simulated loop, compared with the measured one.
 
-    ``controller``: of the loop; its numbers are parameters (``controller.kp``)::
+    ``controller``: of the loop, by default that of the problem; its numbers are parameters
+    (``controller.kp``). One of the problem with a ``period`` has samples of its own and is
+    simulated by the event-driven solver; for any other the samples are those of the record::
 
         >>> jfric.ClosedLoop(jfric.Controller("u", "load.F", kp=100.0)).controller.drives
         'load.F'
@@ -137,16 +143,19 @@ class ClosedLoop(AbstractResidual):
     controller: Controller | None = None
 
     def pose(self, problem, experiments, free, observe, simulation):
-        if simulation.solver is not None:
-            raise ProblemError(
-                "solver: a closed loop is simulated from sample to sample, leave the solver out"
-            )
-        if self.controller is None:
+        opened, own = apart(problem)
+        given = own if self.controller is None else self.controller
+        if given is None:
             raise ProblemError(
                 "residual: 'input' compares the force of a controller, give controller"
             )
-        drives = find_function(problem, self.controller.drives) or self.controller.drives
-        controller = _remembering(replace(self.controller, drives=drives), free)
+        samples = given is not own or given.period is None
+        if samples and simulation.solver is not None:
+            raise ProblemError(
+                "solver: a closed loop is simulated from sample to sample, leave the solver out"
+            )
+        drives = find_function(problem, given.drives) or given.drives
+        controller = _remembering(replace(given, drives=drives), free)
         chosen = [closed_loop(e, controller) for e in experiments]
         for i, e in enumerate(chosen):
             if controller.drives not in e.y:
@@ -155,7 +164,10 @@ class ClosedLoop(AbstractResidual):
                     "compares the measured force with that of the controller"
                 )
         observe = controller.drives if observe is None else observe
-        model = SampledModel(problem, controller, hold=simulation.hold)
+        if samples:
+            model = SampledModel(opened, controller, hold=simulation.hold)
+        else:
+            model = simulation.model(problem)
         return Posed(model, chosen, free, observe)
 
 
@@ -175,6 +187,7 @@ class Windows(AbstractResidual):
     length: float = WINDOW
 
     def pose(self, problem, experiments, free, observe, simulation):
+        problem, experiments = in_loop(problem, experiments, closed=False)
         simulated = simulation.best(problem, experiments)
         for name in state_units(problem):
             raise ProblemError(
@@ -219,6 +232,7 @@ class InverseDynamics(AbstractResidual):
 
     def pose(self, problem, experiments, free, observe, simulation):
         del observe  # forces are compared
+        problem, experiments = in_loop(problem, experiments, closed=False)
         rows = inverse_experiments(problem, experiments, hold=simulation.hold)
         return Posed(InverseModel(problem), rows, free, None)
 
@@ -260,6 +274,7 @@ def sampled_or_whole(
     which they were cut: samples are no farther apart there."""
     mechanics = eqx.filter_eval_shape(assemble, problem)
     suits = all(e.u or e.t.size >= LONG for e in records) and not problem.section("event")
+    suits = suits and not controllers(problem)
     if solver is None and suits and is_one_degree(mechanics):
         return SampledModel(problem, hold=hold)
     return problem

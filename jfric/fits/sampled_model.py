@@ -22,6 +22,7 @@ from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.sampled.equations import require_one_degree
 from jfric.solvers.sampled.run import SampledMotion, run_sampled
 from jfric.system.assembly import assemble
+from jfric.system.control import apart, controllers, target
 from jfric.system.controller import Controller
 from jfric.system.features import CONSTANT, require_features
 from jfric.system.model import build
@@ -53,6 +54,8 @@ class SampledModel(AbstractModel):
         >>> float(model.default("friction.mu", data))
         0.1
     """
+
+    takes_known = True
 
     problem: Problem
     controller: Controller | None = None
@@ -169,10 +172,10 @@ class SampledModel(AbstractModel):
         return Prediction(jnp.stack(columns, axis=1), motion.status)
 
     def _simulate(self, values: Mapping[str, Array], data: Data) -> tuple[SampledMotion, Problem]:
-        own = {k: x for k, x in values.items() if k.startswith("controller.")}
+        given = {**data.x0, **values}
+        own = {k: x for k, x in given.items() if k.startswith("controller.")}
         beside = {*measurement_parameters(data.signals, tuple(data.u)), *own}
-        system = {k: x for k, x in values.items() if k not in beside}
-        problem = set_parameters(self.problem, {**data.x0, **system})
+        problem = set_parameters(self.problem, {k: x for k, x in given.items() if k not in beside})
         controller = self.controller
         if controller is not None and own:
             names = [k.partition(".")[2] for k in own]
@@ -230,6 +233,22 @@ def closed_loop(experiment: Experiment, controller: Controller) -> Experiment:
     else:
         y = experiment.y
     return dataclasses.replace(experiment, u=u, y=y, start=None)
+
+
+def in_loop(
+    problem: Problem, experiments: Sequence[Experiment], closed: bool = True
+) -> tuple[Problem, Sequence[Experiment]]:
+    """Problem and records of a fit: controllers act in the simulation if ``closed``. One whose
+    force the records have as an input, or that has no samples of its own, is left out, with its
+    reference."""
+    given = {path for e in experiments for path in e.u or {}}
+    own = list(controllers(problem).values())
+    acts = closed and not any(
+        c.period is None or given & {target(problem, path) for path in c.targets} for c in own
+    )
+    if acts or not own:
+        return problem, experiments
+    return apart(problem)[0], [without_reference(e) for e in experiments]
 
 
 def without_reference(experiment: Experiment) -> Experiment:

@@ -18,6 +18,7 @@ from jfric.fits.estimate import Estimate
 from jfric.fits.free import read_free
 from jfric.fits.objective import weighted
 from jfric.fits.optimise.levenberg_marquardt import Outcome
+from jfric.fits.optimise.stepped import Cloud
 from jfric.fits.recipe import Recipe, from_words
 from jfric.fits.uncertainty.covariance import covariance
 from jfric.solvers.event_driven.solver import EventDriven
@@ -59,6 +60,7 @@ def to_json(fit: Estimate) -> str:
             "outcome": fit.outcome.name.lower(),
             "at_bound": fit.at_bound.tolist(),
             "sigma": dict(fit.sigma),
+            "cloud": None if fit.cloud is None else _cloud(fit.cloud),
             "remarks": fit.remarks,
             "remarks_on_intervals": uncertainty.remarks(),
             "waterfall": [
@@ -78,14 +80,13 @@ def from_json(text: str) -> dict[str, Any]:
     try:
         table = json.loads(text)
         found, options = table["result"], dict(table["options"])
-        config = loads(table["problem"]).opened()
+        problem = loads(table["problem"]).problem
         experiments = tuple(Experiment(**e) for e in map(_read_experiment, table["experiments"]))
         free = {path: read_free(item) for path, item in table["free"].items()}
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ProblemError(f"from_json: found no fit in the text ({error})") from None
-    options["controller"] = config.controller
     options["solver"] = _read_solver(options["solver"])
-    recipe = Recipe.of(config.problem, experiments, free, **from_words(options))
+    recipe = Recipe.of(problem, experiments, free, **from_words(options))
     task = recipe.setup.task()
     vector = np.array(found["values"])
     if not task.noise_is_known:
@@ -106,7 +107,19 @@ def from_json(text: str) -> dict[str, Any]:
         seed=recipe.seed,
         remarks=tuple(found["remarks"]),
         recipe=recipe,
+        cloud=_read_cloud(found.get("cloud")),
     )
+
+
+def _cloud(cloud: Cloud) -> dict[str, Any]:
+    table = cloud._asdict()
+    return table | {"x": cloud.x.tolist(), "weight": cloud.weight.tolist()}
+
+
+def _read_cloud(table: dict[str, Any] | None) -> Cloud | None:
+    if table is None:
+        return None
+    return Cloud(**{**table, "x": np.array(table["x"]), "weight": np.array(table["weight"])})
 
 
 def _experiment(e: Experiment) -> dict[str, Any]:
@@ -124,6 +137,7 @@ def _experiment(e: Experiment) -> dict[str, Any]:
         "meta": meta,
         "start": e.start,
         "resolution": e.resolution,
+        "known": e.known,
     }
 
 

@@ -46,11 +46,17 @@ class Setup:
         """The fit, after all checks that need no computation."""
         model, chosen, free, observe = self._posed()
         signals = signals_of(chosen, observe)
+        # Rows of forces and steady states are no records any more.
+        for path in (
+            () if model.takes_known else (p for e in self.experiments for p in e.known or {})
+        ):
+            raise ProblemError(f"known.{path}: only fits that simulate take numbers of one record")
         model.check(chosen, signals)
         check_free(getattr(model, "problem", None), free)
         layout = _layout(model, chosen, free)
         first = [model.initial(e) for e in chosen]
-        data, used, sigma = stack(chosen, signals, [s for s, _ in first], [x for _, x in first])
+        own = _known(model, chosen, free, [x for _, x in first])
+        data, used, sigma = stack(chosen, signals, [s for s, _ in first], own)
         _require_motion(chosen, data, used, sigma)
         steps = steps_of(chosen, signals, used)
         weight = _weights(data, used, sigma, steps)
@@ -157,6 +163,19 @@ class Task:
 def _layout(model: AbstractModel, experiments, free: Mapping[str, Free]) -> Layout:
     defaults = {path: np.array([model.default(path, e) for e in experiments]) for path in free}
     return lay_out(free, defaults, labels(experiments))
+
+
+def _known(model: AbstractModel, experiments, free, own) -> list[dict[str, float]]:
+    """Values of each experiment by path: its initial state in ``own`` and its known numbers, where
+    an experiment without them has those of the problem."""
+    paths = dict.fromkeys(path for e in experiments for path in e.known or {})
+    for path in paths:
+        if path in free:
+            raise ProblemError(f"known.{path}: found a number and a free parameter, take one away")
+    return [
+        {**x, **{p: (e.known or {}).get(p, x.get(p, model.default(p, e))) for p in paths}}
+        for e, x in zip(experiments, own, strict=True)
+    ]
 
 
 def _require_motion(experiments, data: Data, used: np.ndarray, sigma: np.ndarray) -> None:

@@ -32,6 +32,8 @@ class Experiment:
     ``resolution``: step of the readings of a quantity, by name: the readings of an encoder are
     multiples of it. Its part of the noise is added to the given or estimated ``sigma``; see
     :mod:`jfric.fits.data.quantisation`.
+    ``known``: numbers of this run by the path of a parameter, in place of those of the problem
+    (``{"controller.kp": 100.0}``).
     ``meta``: anything to be kept with the data; ``meta["name"]`` labels results.
 
     Raises :class:`jfric.ProblemError` for samples that cannot be used::
@@ -50,6 +52,7 @@ class Experiment:
     meta: Mapping[str, Any] | None = None
     start: float | None = None
     resolution: Mapping[str, float] | None = None
+    known: Mapping[str, float] | None = None
 
     def __post_init__(self):
         t = _samples("t", self.t)
@@ -106,6 +109,7 @@ class Experiment:
             )
         values = {"t": t, "y": y, "u": u, "mask": mask, "sigma": sigma}
         values["resolution"] = resolution or None
+        values["known"] = _known_numbers(self.known)
         values["meta"] = dict(self.meta or {})
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -134,6 +138,7 @@ class Experiment:
             meta=self.meta,
             start=float(self.t[inside][0]),
             resolution=self.resolution,
+            known=self.known,
         )
 
 
@@ -168,6 +173,18 @@ def _require_finite(what: str, values: np.ndarray) -> None:
     if not np.all(np.isfinite(values)):
         i = int(np.argmax(~np.isfinite(values)))
         raise ProblemError(f"{what}: found {values[i]} at sample {i}, all must be finite")
+
+
+def _known_numbers(table: Any) -> dict[str, float] | None:
+    found = {}
+    for path, value in (table or {}).items():
+        try:
+            found[path] = float(value)
+        except (TypeError, ValueError):
+            found[path] = np.nan
+        if not np.isfinite(found[path]):
+            raise ProblemError(f"known.{path}: found {value!r}, must be a finite number")
+    return found or None
 
 
 def _known(what: str, table: Mapping[str, Any], y: Mapping[str, Any]) -> None:

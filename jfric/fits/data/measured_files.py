@@ -60,6 +60,10 @@ def read_experiments(
     found = [e for path in paths for e in _experiments(chosen.data, Path(path))]
     if not found:
         raise ProblemError(f"data.records: no record matches {chosen.data.records!r}")
+    for pattern in chosen.data.known:
+        if not any(fnmatch.fnmatchcase(e.name or "", pattern) for e in found):
+            names = ", ".join(e.name or "" for e in found)
+            raise ProblemError(f"data.known.{pattern}: no record of this name; there are {names}")
     return found
 
 
@@ -201,9 +205,13 @@ def _experiment(data: Measured, table: Table, path: Path, name: str) -> Experime
         k: column.resolution for k, column in data.y.items() if column.resolution is not None
     }
     mask = None if all(m.all() for m in missing.values()) else missing
+    known = {}
+    for pattern, numbers in data.known.items():
+        known |= numbers if fnmatch.fnmatchcase(name, pattern) else {}
     meta = {"name": name, **({"remarks": tuple(remarks)} if remarks else {})}
     try:
-        return Experiment(t, groups["u"], groups["y"], mask=mask, meta=meta, resolution=resolution)
+        words = dict(mask=mask, meta=meta, resolution=resolution, known=known)
+        return Experiment(t, groups["u"], groups["y"], **words)
     except ProblemError as error:
         raise ProblemError(f"{where}: {error}") from None
 

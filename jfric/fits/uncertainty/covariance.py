@@ -10,6 +10,7 @@ import numpy as np
 from jfric.errors import ProblemError, nearest
 from jfric.fits.estimate import Estimate
 from jfric.fits.losses import Squares
+from jfric.fits.optimise.stepped import Cloud
 from jfric.fits.uncertainty.autocorrelation import bandwidth, long_run_covariance
 from jfric.fits.uncertainty.noise_model import autoregressive_covariance
 from jfric.fits.uncertainty.residual_series import residual_series
@@ -21,6 +22,8 @@ METHODS = ("autoregressive", "hac", "gauss-newton")
 UNIDENTIFIED = 1.0
 #: Largest logarithm of the factor to an end of an interval on a logarithmic scale.
 LARGEST_POWER = 100.0
+#: Standard deviation, in parts of the range, from which on points fill it.
+FILLED = 0.2
 #: Degrees of freedom above which Student's distribution is the normal one.
 MANY_DEGREES = 1e6
 #: Degrees of freedom below which intervals were seen to miss their level: docs/fits.md.
@@ -53,6 +56,8 @@ class Covariance:
     degrees: np.ndarray | None = None
     #: Order of the model of the noise, for each group of experiments that shares one.
     orders: tuple[int, ...] = ()
+    #: Points around the estimate, whose quantiles are the intervals, where derivatives do not tell.
+    cloud: Cloud | None = None
 
     @property
     def standard_errors(self) -> dict[str, float]:
@@ -76,6 +81,10 @@ class Covariance:
         """
         if not 0.0 < level < 1.0:
             raise ProblemError(f"level: found {level:g}, must lie between 0 and 1")
+        if self.cloud is not None:
+            ends = (self.cloud.quantile(p) for p in (0.5 - 0.5 * level, 0.5 + 0.5 * level))
+            pairs = zip(self.names, *ends, np.diagonal(self.matrix), strict=True)
+            return {n: (float(a), float(b)) if np.isfinite(v) else None for n, a, b, v in pairs}
         quantile = self._quantiles(level)
         sd = np.sqrt(np.diagonal(self.matrix))
         found: dict[str, tuple[float, float] | None] = {}
@@ -120,6 +129,8 @@ class Covariance:
     def remarks(self) -> list[str]:
         """Remarks on intervals: bounds, undetermined directions, few independent samples."""
         said = []
+        if self.cloud is not None:
+            return self._on_cloud(self.cloud)
         for i, name in enumerate(self.names):
             if self.at_bound[i]:
                 side = "lower" if self.at_bound[i] < 0 else "upper"
@@ -137,6 +148,17 @@ class Covariance:
                 f"from {min(few.values()):.0f} independent samples; the intervals may be off, a "
                 "longer record helps"
             )
+        return said
+
+    def _on_cloud(self, cloud: Cloud) -> list[str]:
+        if not cloud.explained:
+            return ["the residuals are far larger than noise: no intervals"]
+        open_ = [
+            n for n, v in zip(self.names, np.diagonal(self.matrix), strict=True) if v == np.inf
+        ]
+        said = [f"no value of {', '.join(open_)} fits much better than others"] if open_ else []
+        if not cloud.settled:
+            said.append("the search has not settled: intervals are where it ended, too wide")
         return said
 
 
@@ -157,6 +179,8 @@ def covariance(
             f"method: found {method!r}{nearest(method, METHODS)}, allowed are {', '.join(METHODS)}"
         )
     layout, objective = fit.objective.layout, fit.objective
+    if fit.cloud is not None:
+        return _of_cloud(fit, fit.cloud)
     at_bound, size = layout.at_bound(fit.vector), layout.size
     normal = objective.normal(fit.vector[None])
     hessian = normal.hessian[0]
@@ -200,6 +224,17 @@ def covariance(
         degrees,
         orders,
     )
+
+
+def _of_cloud(fit: Estimate, cloud: Cloud) -> Covariance:
+    """The covariance of points around the estimate; infinite for a parameter whose points fill its
+    range, and for all where the residuals are no noise."""
+    layout, matrix = fit.objective.layout, cloud.covariance.copy()
+    lost = np.sqrt(np.diagonal(matrix)) > FILLED * layout.ranges(fit.vector)
+    lost |= not cloud.explained
+    matrix[lost, lost] = np.inf
+    known = fit.names, fit.vector, matrix, "objective", layout.at_bound(fit.vector), layout.log
+    return Covariance(*known, layout.bounds, (), cloud=cloud)
 
 
 def _by_scores(
