@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 import jfric
 from jfric.cli.fit_record import refit
 from jfric.cli.main import app
-from jfric.files.read_toml import load_config, loads
+from jfric.files import read_toml
+from jfric.files.read_toml import load_config
 from jfric.fits.comparison.candidates import candidate_laws
 from jfric.fits.comparison.prediction import relative_error
 from jfric.fits.data.measured_files import read_columns, read_experiments
@@ -22,6 +23,13 @@ from jfric.fits.free import check_free
 from jfric.solvers.sampled.run import run_sampled
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def loads(text, *path):
+    """The content of a file for a fit, with the controller apart from the problem."""
+    return read_toml.loads(text, *path).opened()
+
+
 LOOP = """
 title = "Sledge"
 dofs = ["x"]
@@ -142,7 +150,7 @@ MISTAKES = [
      "record.npz: data.y.x: no column 'positon' (did you mean 'position'?)"),
     ('limit = 100.0', 'limits = 100.0', None, "controller.limits: unknown field"),
     ('lag = "8 ms"', 'lag = "-8 ms"', None,
-     "controller.lag: found -0.008 s, must not be negative"),
+     "controller.lag: found -0.008, must not be negative"),
     ('lag = "8 ms"', 'lag = "8 mm"', None,
      "controller.lag: found 'mm' (a length), expected a time"),
     (None, None, {"position": np.zeros(7)},

@@ -210,8 +210,9 @@ def _experiment(data: Measured, table: Table, path: Path, name: str) -> Experime
         known |= numbers if fnmatch.fnmatchcase(name, pattern) else {}
     meta = {"name": name, **({"remarks": tuple(remarks)} if remarks else {})}
     try:
-        words = dict(mask=mask, meta=meta, resolution=resolution, known=known)
-        return Experiment(t, groups["u"], groups["y"], **words)
+        return Experiment(
+            t, groups["u"], groups["y"], mask=mask, meta=meta, resolution=resolution, known=known
+        )
     except ProblemError as error:
         raise ProblemError(f"{where}: {error}") from None
 
