@@ -94,6 +94,7 @@ from .periodic import PeriodicOrbit as PeriodicOrbit
 from .periodic import PoincareSection as PoincareSection
 from .periodic import ResponseCurve as ResponseCurve
 from .periodic import ResponsePeak as ResponsePeak
+from .periodic import SampledOrbit as SampledOrbit
 from .periodic import SpecialCurve as SpecialCurve
 from .periodic import basins as basins
 from .periodic import bifurcation_diagram as bifurcation_diagram
@@ -101,11 +102,15 @@ from .periodic import continue_orbit as continue_orbit
 from .periodic import continue_special as continue_special
 from .periodic import frequency_response as frequency_response
 from .periodic import harmonic_balance as harmonic_balance
+from .periodic import hunting_limit as hunting_limit
+from .periodic import hunts as hunts
 from .periodic import lyapunov_exponent as lyapunov_exponent
 from .periodic import lyapunov_exponents as lyapunov_exponents
 from .periodic import minimise_peak as minimise_peak
 from .periodic import periodic_orbit as periodic_orbit
 from .periodic import poincare_section as poincare_section
+from .periodic import sampled_orbit as sampled_orbit
+from .periodic import sampled_orbits as sampled_orbits
 from .results import Events as Events
 from .results import Flag as Flag
 from .results import Mode as Mode
@@ -157,6 +162,9 @@ from .system.bristle import DirectionalLoss as DirectionalLoss
 from .system.bristle import LuGre as LuGre
 from .system.bristle import RateState as RateState
 from .system.controller import Controller as Controller
+from .system.controller import Reading as Reading
+from .system.controller import StateFeedback as StateFeedback
+from .system.controller import StepController as StepController
 from .system.derived_functions import Clipped as Clipped
 from .system.derived_functions import Until as Until
 from .system.direction import Direction as Direction

@@ -45,7 +45,7 @@ def problem_of(text: str, *, dofs: str = 'dofs = ["u"]', path="x.toml") -> jfric
 def test_shipped_configurations_survive_a_round_trip(path):
     config = load_config(path)
     # A machine in a loop is data for fits: it does not run by itself.
-    assert config.checks or config.controller is not None
+    assert config.checks or config.data is not None
     assert config.title
     assert config.source
     again = loads(dump(config), path)

@@ -51,8 +51,8 @@ MISTAKES = [
             "motor, transmission, "
             "base, joint, velocity, pin, slider, weld, gear, rolling, pendulum, "
             "polynomial_spring, drag, "
-            "event, initial, "
-            "matrices, solver, statics, periodic, response, data, controller, fit, check; did you "
+            "event, controller, state_feedback, initial, "
+            "matrices, solver, statics, periodic, response, data, fit, check; did you "
             "mean 'spring'?"
         ),
     ),

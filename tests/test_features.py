@@ -37,6 +37,13 @@ WITH = {
         "friction.reaction",
     ),
     "events": (one(event=jfric.Event("u - 1")), "event"),
+    "controllers": (
+        one(
+            load={"push": jfric.Load("u", 0.0)},
+            controller=jfric.Controller("u", "load.push", kp=1.0, period=0.01),
+        ),
+        "controller",
+    ),
     "carried": (
         one(friction=jfric.Friction("u", limit=1.0, kappa=0.1, load="spring")), "friction.load",
     ),
