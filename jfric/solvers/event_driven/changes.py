@@ -19,6 +19,7 @@ from jfric.contact.pivoting import (
 from jfric.contact.shared_loads import Sharing
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.loops import once, where_any
+from jfric.results.modes import Mode
 from jfric.results.status import Flag, Status
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step
@@ -198,8 +199,11 @@ def changed(start: Start, begun: Step, choice: Choice, on: Bool[Array, ""]) -> C
     nobody = jnp.zeros((nt,), bool)
     known = known_after(frozen, state, mode, segment, nobody, signs.order)
     if choice.sharing is not None and choice.sharing.preload is not None:
-        # Another preload makes other limits.
-        known = known.at[: 2 * nt].set(jnp.where(choice.rearranged, 0, known[: 2 * nt]))
+        # Another preload makes other limits. Sliding velocities and gaps stay as they were: without
+        # its known zero, a contact that has just begun to slide would count as one that stops.
+        sticks, closed = mode == Mode.STICK, mode != Mode.OPEN
+        changes = choice.rearranged & jnp.concatenate([sticks, closed])
+        known = known.at[: 2 * nt].set(jnp.where(changes, 0, known[: 2 * nt]))
     region = state.region
     if choice.regions is not None:
         region = choice.regions.region
