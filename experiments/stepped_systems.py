@@ -570,7 +570,7 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
     base_m, base_v = np.zeros(bases), np.zeros(bases)
     belt, before = np.zeros((rows, 2)), np.zeros(rows)
     speed, carried = np.zeros(rows), np.zeros(rows)
-    active = np.zeros(rows, np.bool_)
+    active, closed = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
     dof = int(event[0])
     side = 0.0
     if dof >= 0:
@@ -634,6 +634,9 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
             sign[r] = 0.0 if stuck[r] else np.sign(before[r] - belt[r, 0])
         asked = stuck.copy()
         held = np.zeros(rows, np.bool_)
+        hits = False
+        for r in range(rows):
+            hits = hits or (kinds[r] == NORMAL and active[r] and not closed[r])
         for _ in range(8):
             trial = v + h * f / m
             p = np.zeros((rows, 2))
@@ -664,8 +667,9 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
                     # A contact that lets go slides against kinetic friction.
                     asked[r], again = False, True
                     held[r] = True
-                elif not asked[r] and not held[r] and not plane[r] and a * sign[r] < 0.0:
-                    # A contact that would reverse comes to rest first.
+                # A contact that would reverse comes to rest first, unless an impact reverses it.
+                reverses = not asked[r] and not held[r] and not plane[r] and a * sign[r] < 0.0
+                if reverses and (parent[r] < 0 or not hits):
                     asked[r], again = True, True
                 speed[r] = now
             if not again:
@@ -680,7 +684,7 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
             continue
         for r in range(rows):
             stuck[r] = speed[r] < STILL if active[r] else False
-        z[:] = after
+        z[:], closed[:] = after, active
         moved = q + 0.5 * h * (v + trial)
         vn = trial
         ended = False

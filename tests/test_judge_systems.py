@@ -145,6 +145,32 @@ def test_small_steps_rest_as_long_as_any_shares_of_a_load_hold():
     assert stepped(TWO_FLOORS % 1.0, answer(rest)[1], 2000).startswith("WRONG motion")
 
 
+OBLIQUE = """
+dofs = ["x"]
+time = {end = 1.0}
+[mass.m]
+dof = "x"
+m = 1.0
+[initial.x]
+v = 1.0
+[contact.c]
+normal = {x = -1.0}
+tangent = {x = -1.5}
+mu_s = 0.75
+mu_d = 0.5
+e = 0.5
+gap = 0.2
+"""
+
+
+def test_small_steps_reverse_sliding_by_the_impact_that_causes_it():
+    pytest.importorskip("numba")
+    q = np.where(OUTPUTS < 0.2, OUTPUTS, 0.2 - 0.5 * (OUTPUTS - 0.2))[:, None]
+    assert stepped(OBLIQUE, answer(q)[1], 2000) == ""
+    rest = np.minimum(OUTPUTS, 0.2)[:, None]
+    assert stepped(OBLIQUE, answer(rest)[1], 2000).startswith("WRONG motion")
+
+
 def test_a_mirrored_system_has_other_signs_alone():
     table = system(3, 0, 0, "limits")
     assert text(mirrored(table)) != text(table)
