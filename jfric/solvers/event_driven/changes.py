@@ -199,11 +199,13 @@ def changed(start: Start, begun: Step, choice: Choice, on: Bool[Array, ""]) -> C
     nobody = jnp.zeros((nt,), bool)
     known = known_after(frozen, state, mode, segment, nobody, signs.order)
     if choice.sharing is not None and choice.sharing.preload is not None:
-        # Another preload makes other limits. Sliding velocities and gaps stay as they were: without
-        # its known zero, a contact that has just begun to slide would count as one that stops.
-        sticks, closed = mode == Mode.STICK, mode != Mode.OPEN
-        changes = choice.rearranged & jnp.concatenate([sticks, closed])
-        known = known.at[: 2 * nt].set(jnp.where(changes, 0, known[: 2 * nt]))
+        # Another preload makes other limits; under these a contact that others hold is judged from
+        # rest. One that has just begun to slide keeps its known zero: else it would be one that
+        # stops.
+        is_open = mode == Mode.OPEN
+        moves = is_open | (rules.slides(mode) & ~signs.null[:nt])
+        kept = ~choice.rearranged | jnp.concatenate([moves, is_open])
+        known = known.at[: 2 * nt].set(jnp.where(kept, known[: 2 * nt], 0))
     region = state.region
     if choice.regions is not None:
         region = choice.regions.region
