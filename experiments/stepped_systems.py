@@ -39,7 +39,7 @@ CLOSED = 1e-13
 #: Part of a step in which sliding in a plane may come to rest, if it may also turn around there.
 SHORTEST = 2.0**-24
 #: Rounds in which impulses at rest are looked for, and their error as a part of the largest.
-ROUNDS, EXACT = 20_000, 1e-9
+ROUNDS, EXACT = 2000, 1e-9
 
 
 class Unknown(Exception):
