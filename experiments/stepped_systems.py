@@ -1,11 +1,17 @@
 """Motions of random systems in small steps, computed without jfric.
 
 This is a second program for the systems of ``random_systems.py``: it reads the same TOML text with
-its own reader, takes small steps of constant length (midpoint positions, explicit forces) and finds
-the impulses of all contacts of a step by projected Gauss-Seidel. Its error falls with the step; two
-lengths of step give its size. Unknown elements are named in :class:`Unknown`.
+its own reader, takes small steps (midpoint positions, explicit forces) and finds the impulses of
+all contacts of a step by projected Gauss-Seidel. Its error falls with the step; two lengths of step
+give its size. Unknown elements are named in :class:`Unknown`.
 
     g_m <= 0:  0 <= w_n + e min(w_n-, 0)  _|_  p_n >= 0,     p_t in -mu p_n Sign(w_t)
+
+Where static limits are larger than kinetic ones, one instant may decide. So kinks of functions of
+time lie in the middle of steps, where forces are taken: a peak may pass a limit for less than a
+step. And a plane comes to rest only in a step that is shorter by many halvings: in a longer one it
+may miss that sliding turns around. Several impulses may fulfil the laws. If some hold all contacts
+that rest, these rest.
 """
 
 from __future__ import annotations
@@ -24,8 +30,16 @@ WIDTH = 14
     SPRING, LOAD, STOP, GAP, DIAGRAM, SLIDER, CUBIC, DRAG, DAHL, BOUC_WEN, LUGRE, STATE, NODE
 ) = range(13)  # fmt: skip
 FREE, NORMAL, JOINT = range(3)
+#: Kinds of functions of time that have breaks.
+STEPS, LINEAR = 1, 2
 #: Sliding velocity [m/s] below which a friction element sticks.
 STILL = 1e-12
+#: Gap [m] below which a contact is closed: rounding errors open no contact at rest.
+CLOSED = 1e-13
+#: Part of a step in which sliding in a plane may come to rest, if it may also turn around there.
+SHORTEST = 2.0**-24
+#: Rounds in which impulses at rest are looked for, and their error as a part of the largest.
+ROUNDS, EXACT = 2000, 1e-9
 
 
 class Unknown(Exception):
@@ -48,7 +62,7 @@ def function(value: Any) -> np.ndarray:
             f[1:4] = own["amplitude"], own["omega"], own.get("phase", 0.0)
         elif kind in ("steps", "linear"):
             times, values = own["times"], own["values"]
-            f[4], f[5] = (1 if kind == "steps" else 2), len(times)
+            f[4], f[5] = (STEPS if kind == "steps" else LINEAR), len(times)
             f[6 : 6 + len(times)], f[10 : 10 + len(values)] = times, values
         else:
             raise Unknown(kind)
@@ -289,12 +303,12 @@ def at(f, t):
     """The value of a function of time."""
     y = f[0] + f[1] * np.sin(f[2] * t + f[3])
     count = int(f[5])
-    if f[4] == 1:
+    if f[4] == STEPS:
         place = 0
         while place < count and t >= f[6 + place]:
             place += 1
         y += f[10 + place]
-    elif f[4] == 2:
+    elif f[4] == LINEAR:
         if t <= f[6]:
             y += f[10]
         elif t >= f[5 + count]:
@@ -424,10 +438,128 @@ def sweep(kinds, w, second, plane, parent, numbers, functions, m, n, active, stu
 
 
 @numba.njit(cache=True)
+def rest(kinds, w, second, plane, parent, numbers, functions, m, n, active, asked, belt,
+         carried, before, base_v, free, v, p, kept, t, h):  # fmt: skip
+    """Whether other impulses hold contacts that would let go. If so, ``v`` and ``p`` are theirs.
+
+    Impulses at rest are a plane, admissible ones a cone; reflections at both in turn (Douglas,
+    Rachford) lead to their intersection. ``free``: velocities without impulses; ``kept``: forces
+    that held last.
+    """
+    rows = len(kinds)
+    letting, normals = False, 0
+    chosen = np.zeros(rows, np.bool_)
+    for r in range(rows):
+        if not active[r]:
+            continue
+        a, b = -belt[r, 0], -belt[r, 1]
+        for i in range(n):
+            a += w[r, i] * v[i]
+            b += second[r, i] * v[i]
+        for i in range(len(base_v)):
+            a += w[r, n + i] * base_v[i]
+        if kinds[r] == JOINT or (kinds[r] == FREE and not asked[r]):
+            return False
+        if kinds[r] == NORMAL:
+            chosen[r] = a + numbers[r, 1] * min(before[r], 0.0) <= STILL
+            normals += chosen[r]
+        elif np.sqrt(a * a + (b * b if plane[r] else 0.0)) > STILL:
+            letting = True
+    # Only normal impulses can be shared in another way.
+    if not letting or normals < 1:
+        return False
+    count = 0
+    for r in range(rows):
+        if active[r] and kinds[r] == FREE:
+            chosen[r] = parent[r] < 0 or chosen[parent[r]]
+        count += chosen[r] * (2 if plane[r] else 1)
+    G, b, x = np.zeros((count, n)), np.zeros(count), np.zeros(count)
+    limit, normal_of, plane_of = np.zeros((count, 2)), np.full(count, -1), np.full(count, -1)
+    place, of = np.full(rows, -1), np.zeros(count, np.int64)
+    c = 0
+    for r in range(rows):
+        if not chosen[r]:
+            continue
+        place[r], of[c] = c, r
+        G[c] = w[r, :n]
+        b[c] = belt[r, 0]
+        x[c] = kept[r, 0] * h
+        if kinds[r] == NORMAL:
+            b[c] = -numbers[r, 1] * min(before[r], 0.0)
+        for i in range(len(base_v)):
+            b[c] -= w[r, n + i] * base_v[i]
+        if kinds[r] == FREE:
+            weight = 1.0 if parent[r] >= 0 else h
+            low, high = limits(r, numbers, functions, True, 0.0, t, 1.0, carried[r])
+            limit[c, 0], limit[c, 1] = low * weight, high * weight
+            normal_of[c] = place[parent[r]] if parent[r] >= 0 else -1
+        c += 1
+        if plane[r]:
+            G[c], b[c], x[c], of[c] = second[r, :n], belt[r, 1], kept[r, 1] * h, r
+            plane_of[c - 1], normal_of[c] = c, -2
+            c += 1
+    for j in range(count):
+        b[j] -= np.sum(G[j] * free)
+    A = np.zeros((count, count))
+    for i in range(count):
+        for j in range(count):
+            A[i, j] = np.sum(G[i] * G[j] / m)
+    inverse = np.linalg.pinv(A, 1e-10)
+    size = np.max(np.abs(b)) + 1e-300
+    if np.max(np.abs(A @ (inverse @ b) - b)) > 1e-9 * size:
+        return False
+    found, worst = x, 0.0
+    for _ in range(ROUNDS):
+        found = x - inverse @ (A @ x - b)
+        turned = 2.0 * found - x
+        inside = turned.copy()
+        worst = 0.0
+        for j in range(count):
+            r = of[j]
+            if kinds[r] != FREE or normal_of[j] == -2:
+                continue
+            second_x = turned[plane_of[j]] if plane_of[j] >= 0 else 0.0
+            one = found[plane_of[j]] if plane_of[j] >= 0 else 0.0
+            y, height = turned[j], 1.0
+            length, along = np.sqrt(y * y + second_x * second_x), np.sqrt(found[j] ** 2 + one**2)
+            mu = limit[j, 0] if plane_of[j] >= 0 or y < 0.0 else limit[j, 1]
+            mu_found = limit[j, 0] if plane_of[j] >= 0 or found[j] < 0.0 else limit[j, 1]
+            if normal_of[j] >= 0:
+                height, level = turned[normal_of[j]], found[normal_of[j]]
+                worst = max(worst, -level, along - mu_found * max(level, 0.0))
+                if length > mu * height:
+                    # The next point on the edge of the cone, or its tip.
+                    height = max(0.0, (height + mu * length) / (1.0 + mu * mu))
+                    inside[normal_of[j]] = height
+            else:
+                worst = max(worst, along - mu_found)
+            if length > mu * height:
+                inside[j] = y * mu * height / length
+                if plane_of[j] >= 0:
+                    inside[plane_of[j]] = second_x * mu * height / length
+        for j in range(count):
+            if kinds[of[j]] == NORMAL:
+                worst = max(worst, -found[j])
+                inside[j] = max(0.0, inside[j])
+        if worst <= EXACT * np.max(np.abs(found)):
+            break
+        x = x + inside - found
+    if worst > EXACT * np.max(np.abs(found)):
+        return False
+    v[:] = free
+    p[:] = 0.0
+    for j in range(count):
+        v += G[j] * found[j] / m
+        p[of[j], 1 if normal_of[j] == -2 else 0] = found[j]
+    kept[:] = p / h
+    return True
+
+
+@numba.njit(cache=True)
 def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, plane, parent, numbers,
-          belts, loads, event, end, steps, outputs):  # fmt: skip
-    """Positions and velocities at the outputs, and the time at which the motion ended."""
-    h = end / steps
+          belts, loads, event, grid, outputs):  # fmt: skip
+    """Positions and velocities at the outputs, and the time at which the motion ended. Steps end at
+    the times of the ``grid``."""
     rows, count = len(kinds), len(outputs)
     found = np.full((count, 2, n), np.nan)
     z = z.copy()
@@ -438,13 +570,18 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
     base_m, base_v = np.zeros(bases), np.zeros(bases)
     belt, before = np.zeros((rows, 2)), np.zeros(rows)
     speed, carried = np.zeros(rows), np.zeros(rows)
-    active = np.zeros(rows, np.bool_)
+    active, closed = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
     dof = int(event[0])
     side = 0.0
     if dof >= 0:
         side = np.sign(q[dof] - event[1])
-    for k in range(steps):
-        t = k * h
+    # Parts of a step of the grid: done, and next. Both are sums of powers of two.
+    k, done, part = 0, 0.0, 1.0
+    kept = np.zeros((rows, 2))
+    after = z.copy()
+    while k < len(grid) - 1:
+        width = grid[k + 1] - grid[k]
+        t, h = grid[k] + done * width, part * width
         for i in range(bases):
             base_m[i] = at(functions[i], t + 0.5 * h)
             base_v[i] = (at(functions[i], t + h) - at(functions[i], t)) / h
@@ -458,7 +595,7 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
             for i in range(bases):
                 x += ew[e, n + i] * base_m[i]
                 xd += ew[e, n + i] * base_v[i]
-            forces[e], z[e] = force(ekinds[e], ep[e], functions, t + 0.5 * h, x, xd, z[e], h)
+            forces[e], after[e] = force(ekinds[e], ep[e], functions, t + 0.5 * h, x, xd, z[e], h)
             for i in range(n):
                 f[i] += ew[e, i] * forces[e]
         for r in range(rows):
@@ -473,7 +610,7 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
             belt[r, 1] = at(functions[belts[r, 1]], t + h) if belts[r, 1] >= 0 else 0.0
             active[r] = True
             if kinds[r] == NORMAL:
-                active[r] = gap <= 0.0
+                active[r] = gap <= CLOSED
             elif parent[r] >= 0:
                 active[r] = active[parent[r]]
             carried[r] = forces[loads[r]] if loads[r] >= 0 else 0.0
@@ -491,16 +628,27 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
                 speed[r] = np.sqrt(a * a + b * b)
                 stuck[r] = speed[r] < STILL
             first = False
+        speed_before = speed.copy()
         sign = np.zeros(rows)
         for r in range(rows):
             sign[r] = 0.0 if stuck[r] else np.sign(before[r] - belt[r, 0])
         asked = stuck.copy()
         held = np.zeros(rows, np.bool_)
+        hits = False
+        for r in range(rows):
+            hits = hits or (kinds[r] == NORMAL and active[r] and not closed[r])
         for _ in range(8):
             trial = v + h * f / m
             p = np.zeros((rows, 2))
             sweep(kinds, w, second, plane, parent, numbers, functions, m, n, active, asked, speed,
                   belt, carried, before, base_v, trial, p, t + 0.5 * h, h)  # fmt: skip
+            if rest(kinds, w, second, plane, parent, numbers, functions, m, n, active, asked,
+                    belt, carried, before, base_v, v + h * f / m, trial, p, kept,
+                    t + 0.5 * h, h):  # fmt: skip
+                for r in range(rows):
+                    if kinds[r] == FREE and active[r] and asked[r]:
+                        speed[r] = 0.0
+                break
             again = False
             for r in range(rows):
                 if kinds[r] != FREE or not active[r]:
@@ -519,14 +667,24 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
                     # A contact that lets go slides against kinetic friction.
                     asked[r], again = False, True
                     held[r] = True
-                elif not asked[r] and not held[r] and not plane[r] and a * sign[r] < 0.0:
-                    # A contact that would reverse comes to rest first.
+                # A contact that would reverse comes to rest first, unless an impact reverses it.
+                reverses = not asked[r] and not held[r] and not plane[r] and a * sign[r] < 0.0
+                if reverses and (parent[r] < 0 or not hits):
                     asked[r], again = True, True
                 speed[r] = now
             if not again:
                 break
+        turns = False
+        for r in range(rows):
+            stops = plane[r] and active[r] and not stuck[r] and speed[r] < STILL
+            turns = turns or (stops and numbers[r, 2] > numbers[r, 4])
+        if turns and part > SHORTEST:
+            speed[:] = speed_before
+            part *= 0.5
+            continue
         for r in range(rows):
             stuck[r] = speed[r] < STILL if active[r] else False
+        z[:], closed[:] = after, active
         moved = q + 0.5 * h * (v + trial)
         vn = trial
         ended = False
@@ -559,14 +717,37 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
             if new != 0.0:
                 side = new
         while place < count and outputs[place] <= t + h:
-            part = (outputs[place] - t) / h
-            found[place, 0] = q + part * (moved - q)
-            found[place, 1] = v + part * (vn - v)
+            share = (outputs[place] - t) / h
+            found[place, 0] = q + share * (moved - q)
+            found[place, 1] = v + share * (vn - v)
             place += 1
         q, v = moved, vn
         if ended:
             return found, t
-    return found, end
+        done += part
+        if done >= 1.0:
+            k, done = k + 1, 0.0
+        part = min(2.0 * part, 1.0 - done)
+    return found, grid[-1]
+
+
+def times_of(s: System, steps: int) -> np.ndarray:
+    """Ends of steps of nearly one length; kinks of functions of time are in the middle of steps."""
+    h, kinks = s.end / steps, set()
+    for f in s.functions:
+        if f[4] == LINEAR:
+            kinks |= {float(t) for t in f[6 : 6 + int(f[5])]}
+    ends = [0.0]
+    for t in sorted(kinks):
+        # Kinks so close to each other or to the ends lie anywhere in steps.
+        if t - 0.5 * h > ends[-1] and t + 0.5 * h < s.end:
+            ends += [t - 0.5 * h, t + 0.5 * h]
+    ends.append(s.end)
+    parts = [
+        np.linspace(a, b, max(round((b - a) / h), 1), endpoint=False)
+        for a, b in itertools.pairwise(ends)
+    ]
+    return np.concatenate([*parts, [s.end]])
 
 
 def motion(text: str, steps: int, outputs: np.ndarray) -> tuple[np.ndarray, float]:
@@ -589,5 +770,5 @@ def motion(text: str, steps: int, outputs: np.ndarray) -> tuple[np.ndarray, floa
         np.array(s.kinds, int), np.array(s.w).reshape(-1, width),
         np.array(s.numbers).reshape(-1, 8), column("kind", int), column("w", float, (width,)),
         column("second", float, (width,)), column("plane", bool), column("parent", int), numbers,
-        column("belt", int, (2,)), column("load", int), s.event, s.end, steps, outputs,
+        column("belt", int, (2,)), column("load", int), s.event, times_of(s, steps), outputs,
     )  # fmt: skip

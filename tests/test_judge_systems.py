@@ -50,6 +50,127 @@ def test_small_steps_see_a_wrong_motion():
     assert stepped(BLOCK, answer(1.01 * q)[1], 2000).startswith("WRONG motion")
 
 
+PEAK = """
+dofs = ["x"]
+time = {end = 2.0}
+[mass.m]
+dof = "x"
+m = 1.0
+[friction.f]
+dof = "x"
+mu_s = 0.5
+mu_d = 0.25
+N = 2.0
+[load.l]
+dof = "x"
+F = {linear = {times = [0.0, 1.0, 2.0], values = [0.0, 1.000001, 0.0]}}
+"""
+
+
+def test_small_steps_see_a_peak_that_passes_a_limit_for_less_than_a_step():
+    pytest.importorskip("numba")
+    s = np.maximum(2.0 * OUTPUTS[:, None] - 1.0, 0.0)
+    # Slides against 0.5 N until it rests at t = 2.
+    q = s**2 / 4.0 - s**3 / 6.0
+    assert stepped(PEAK, answer(q)[1], 4000) == ""
+    assert stepped(PEAK, answer(0.0 * q)[1], 4000).startswith("WRONG motion")
+
+
+NEAR_STOP = """
+dofs = ["a", "b"]
+time = {end = 1.0}
+[mass.a]
+dof = "a"
+m = 1.0
+[mass.b]
+dof = "b"
+m = 1.0
+[friction.f]
+plane = ["a", "b"]
+mu_s = 0.7
+mu_d = 0.5
+N = 1.0
+[load.l]
+dof = "a"
+F = 0.6
+[initial.a]
+v = -0.5
+[initial.b]
+v = 1e-6
+"""
+
+
+def test_small_steps_see_that_sliding_in_a_plane_turns_around_and_does_not_stop():
+    pytest.importorskip("numba")
+    t, turn = OUTPUTS, 0.5 / 1.1
+    a = np.where(t < turn, -0.5 * t + 0.55 * t**2, -0.25 * turn + 0.05 * (t - turn) ** 2)
+    q = np.stack([a, np.zeros_like(a)], axis=1)
+    assert stepped(NEAR_STOP, answer(q)[1], 4000) == ""
+    q[:, 0] = np.where(t < turn, a, -0.25 * turn)
+    assert stepped(NEAR_STOP, answer(q)[1], 4000).startswith("WRONG motion")
+
+
+TWO_FLOORS = """
+dofs = ["a", "b"]
+time = {end = 2.0}
+[mass.a]
+dof = "a"
+m = 1.0
+[mass.b]
+dof = "b"
+m = 1.0
+[load.press]
+dof = "b"
+F = -1.0
+[load.side]
+dof = "a"
+F = {linear = {times = [0.0, 2.0], values = [0.0, %s]}}
+[contact.c0]
+normal = "b"
+tangent = "a"
+e = 0.0
+mu = 0.25
+[contact.c1]
+normal = "b"
+tangent = "a"
+e = 0.0
+mu = 0.75
+"""
+
+
+def test_small_steps_rest_as_long_as_any_shares_of_a_load_hold():
+    pytest.importorskip("numba")
+    rest = np.zeros((24, 2))
+    assert stepped(TWO_FLOORS % 0.74, answer(rest)[1], 2000) == ""
+    assert stepped(TWO_FLOORS % 1.0, answer(rest)[1], 2000).startswith("WRONG motion")
+
+
+OBLIQUE = """
+dofs = ["x"]
+time = {end = 1.0}
+[mass.m]
+dof = "x"
+m = 1.0
+[initial.x]
+v = 1.0
+[contact.c]
+normal = {x = -1.0}
+tangent = {x = -1.5}
+mu_s = 0.75
+mu_d = 0.5
+e = 0.5
+gap = 0.2
+"""
+
+
+def test_small_steps_reverse_sliding_by_the_impact_that_causes_it():
+    pytest.importorskip("numba")
+    q = np.where(OUTPUTS < 0.2, OUTPUTS, 0.2 - 0.5 * (OUTPUTS - 0.2))[:, None]
+    assert stepped(OBLIQUE, answer(q)[1], 2000) == ""
+    rest = np.minimum(OUTPUTS, 0.2)[:, None]
+    assert stepped(OBLIQUE, answer(rest)[1], 2000).startswith("WRONG motion")
+
+
 def test_a_mirrored_system_has_other_signs_alone():
     table = system(3, 0, 0, "limits")
     assert text(mirrored(table)) != text(table)

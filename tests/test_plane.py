@@ -610,3 +610,20 @@ def test_a_plane_beside_two_guides_as_by_time_stepping(plane, guide, rate):
     error = np.abs(fine - np.asarray(exact.final.q)).max()
     assert error < 1e-4
     assert error < 0.5 * np.abs(coarse - np.asarray(exact.final.q)).max()
+
+
+def test_a_body_lets_go_beside_one_that_a_plane_and_a_guide_hold():
+    """The two that share a load share it anew as the other body begins to slide."""
+    elements = {
+        "mass": {d: jfric.Mass(d, 1.0) for d in "xyz"},
+        "friction": {
+            "plate": jfric.Friction(plane=["x", "y"], law=jfric.Coulomb(0.5), N=1.0),
+            "guide": jfric.Friction("x", limit=2.0),
+            "floor": jfric.Friction("z", limit=1.0),
+        },
+        "load": {"x": jfric.Load("x", 1.5), "z": jfric.Load("z", jfric.Steps([1.0], [0.5, 2.0]))},
+    }
+    problem = jfric.Problem(["x", "y", "z"], elements, time=2.0)
+    found = jfric.simulate(problem, WITHOUT_DERIVATIVES)
+    found.check()
+    np.testing.assert_allclose(found.final.q, [0.0, 0.0, 0.5], atol=1e-12)

@@ -78,6 +78,7 @@ class Flag(IntFlag):
     #: A sticking contact carried exactly its limit, at an instant or for a time, and held.
     TIE = 2
     #: Contact forces are not unique; those of minimum norm are reported where they keep all limits.
+    #: Where some forces hold contacts at rest and others do not, they rest.
     REDUNDANT = 4
     #: An accumulating sequence of impacts was closed.
     ZENO = 8

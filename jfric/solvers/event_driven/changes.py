@@ -19,6 +19,7 @@ from jfric.contact.pivoting import (
 from jfric.contact.shared_loads import Sharing
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.loops import once, where_any
+from jfric.results.modes import Mode
 from jfric.results.status import Flag, Status
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step
@@ -198,8 +199,13 @@ def changed(start: Start, begun: Step, choice: Choice, on: Bool[Array, ""]) -> C
     nobody = jnp.zeros((nt,), bool)
     known = known_after(frozen, state, mode, segment, nobody, signs.order)
     if choice.sharing is not None and choice.sharing.preload is not None:
-        # Another preload makes other limits.
-        known = known.at[: 2 * nt].set(jnp.where(choice.rearranged, 0, known[: 2 * nt]))
+        # Another preload makes other limits; under these a contact that others hold is judged from
+        # rest. One that has just begun to slide keeps its known zero: else it would be one that
+        # stops.
+        is_open = mode == Mode.OPEN
+        moves = is_open | (rules.slides(mode) & ~signs.null[:nt])
+        kept = ~choice.rearranged | jnp.concatenate([moves, is_open])
+        known = known.at[: 2 * nt].set(jnp.where(kept, known[: 2 * nt], 0))
     region = state.region
     if choice.regions is not None:
         region = choice.regions.region
