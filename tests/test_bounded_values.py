@@ -165,7 +165,7 @@ def test_files(old, new, sentence):
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("delay = 1.0", "delay = -1.0", "controller.delay: found -1, must lie between 0 and"),
+        ("delay = 1.0", "delay = -1.0", "controller.delay: found -1, must not be negative"),
         ("delay = 1.0", "delay = inf", "controller.delay: found inf, must be finite"),
         ("limit = 100.0", "limit = 0", "controller.limit: found 0, must be positive"),
         ("kp = 900.0", "kp = nan", "controller.kp: found nan, must be finite"),

@@ -52,7 +52,7 @@ SAMPLES = 10**7
 class SampledOrbit(eqx.Module):
     """A periodic motion of a system with controllers, and its stability.
 
-    Example: see :func:`sampled_orbit`.
+    Example: see :func:`jfric.sampled_orbit`.
     """
 
     #: The system, the solver, and the state at the start of the orbit, just before a sample.
@@ -247,9 +247,26 @@ def hunting_limit(
 
     It is found by halving, ``rounds`` times, with :func:`hunts` as the question to the motion of
     ``problem``: the smallest dead band of the integral (``"controller.deadband"``) or the largest
-    static friction without hunting, for instance. Example: see :func:`hunts`.
+    static friction without hunting, for instance. Raises :class:`jfric.ProblemError` where both
+    ends hunt, or neither does. A block with static friction in a loop with a dead band::
 
-    Raises :class:`jfric.ProblemError` where both ends hunt, or neither does.
+        >>> loop = jfric.Controller(
+        ...     "x", "load.motor", kp=5.0, ki=20.0, kd=0.5, period=1e-2, deadband=0.0
+        ... )
+        >>> block = jfric.Problem(
+        ...     "x",
+        ...     {
+        ...         "mass": jfric.Mass("x", 0.05),
+        ...         "friction": jfric.Friction("x", jfric.StaticDynamic(0.6, 0.4), limit=1.0),
+        ...         "load": {"motor": jfric.Load("x", 0.0)},
+        ...         "controller": loop,
+        ...     },
+        ...     initial={"x": jfric.InitialState(q=0.5)},
+        ...     time=40.0,
+        ... )
+        >>> found = jfric.hunting_limit(block, "controller.deadband", 0.0, 0.1, rounds=5)
+        >>> 0.01 < found < 0.06
+        True
     """
     both = [hunts(problem, {path: x}) for x in (low, high)]
     if both[0] == both[1]:

@@ -33,8 +33,8 @@ from jfric.system.position_factor import PeriodicFactor, SplineFactor
 
 #: Lists whose numbers increase.
 _INCREASING = ("times", "x")
-#: Numbers that are not part of the system: of the controller and of the sensors of a fit.
-_OTHERS = ("delay", "controller.delay", "controller.lag", "controller.limit")
+#: Numbers that are not part of the system: of the sensors of a fit.
+_OTHERS = ("delay",)
 _CHANNELS, _LATE = ("sensor", "input"), ("delay", "lag")
 
 #: End of a path to a number of a law or a factor, below the field itself: friction.curve.3,

@@ -21,8 +21,17 @@ On = Literal["measurement", "error"]
 
 
 class Reading(NamedTuple):
-    """Knowledge of a controller at a sample: time [s], length of a sample [s], the references and
-    their first two rates (k,), and the signals that it reads (m,)."""
+    """Knowledge of a controller at a sample.
+
+    ``t``: time [s]; ``dt``: length of a sample [s]; ``r``, ``rate``, ``rate2``: values of the
+    references (k,) and their first two rates; ``y``: the signals that it reads (m,). An error
+    of 0.6::
+
+        >>> still = jnp.zeros(1)
+        >>> reading = jfric.Reading(0.0, 0.1, jnp.ones(1), still, still, jnp.array([0.4]))
+        >>> round(float((reading.r - reading.y)[0]), 12)
+        0.6
+    """
 
     t: Float[Array, ""]
     dt: Float[Array, ""]
@@ -422,7 +431,7 @@ def longest_of(delay, dead_time, period) -> int:
     """Samples that a delay lasts, rounded up; at least 3, so that a fit may vary it."""
     sample = _known(period)
     late = _known(delay) + (_known(dead_time) / sample if sample > 0.0 else 0.0)
-    return max(3, math.ceil(late) + 1)
+    return max(3, math.ceil(late) + 1) if math.isfinite(late) else 3
 
 
 def filtered_step(w, u, lag, dt):
