@@ -1,6 +1,7 @@
 import csv
 import json
 import logging
+import re
 import xml.etree.ElementTree as ET
 
 import jax
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric.cli.main import app
+from jfric.files.starting_files import STARTERS
 from jfric.numerics import kept_programs
 from jfric.numerics.compilation import cache_directory, compilation_folder
 from jfric.verification.configs import shipped
@@ -202,6 +204,28 @@ def test_missing_file():
     result = call("run", "nowhere.toml")
     assert result.exit_code == 2
     assert "nowhere.toml: cannot read the file" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["ve0116", "drive"])
+def test_missing_file_with_the_name_of_a_system(name, tmp_path):
+    """The command that the message names writes the file."""
+    path = tmp_path / f"{name}.toml"
+    result = call("run", path)
+    assert result.exit_code == 2
+    words = f"jfric init {name} {path}"
+    assert words in " ".join(result.stderr.split())
+    assert call(*words.split()[1:]).exit_code == 0
+    assert call("show", path).exit_code == 0
+
+
+def test_examples_need_no_folder_of_the_repository():
+    """Their files are what ``jfric init`` writes: an installed package has no other ones."""
+    for command in (get_command(app), *get_command(app).commands.values()):
+        example = command.epilog
+        assert example
+        assert "configs/" not in example
+        for name in re.findall(r"jfric init (\w+)", example):
+            assert name in STARTERS or shipped(name).is_file()
 
 
 def test_show():

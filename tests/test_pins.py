@@ -10,6 +10,7 @@ from jfric.contact import rules
 from jfric.files.read_toml import loads
 from jfric.files.write_toml import dump
 from jfric.results.columns import column_units
+from jfric.results.tables import contacts_shown
 
 M, J, L, MU, R, G = 2.0, 0.2, 0.7, 0.4, 0.05, 9.81
 
@@ -117,6 +118,7 @@ def test_pendulum_on_a_pin_with_friction():
     np.testing.assert_allclose(solution.v[:, 2], expected[:, 1], atol=1e-9)
     assert float(jfric.contact_residual(pendulum(), solution).max()) < 1e-11
     units = column_units(pendulum(), solution)
+    assert [row[4] for row in contacts_shown(pendulum(), solution).rows] == ["reaction"]
     assert units["lambda_t.pin"] == "N m"
     assert solution.names == ("pin",)
     # It could stick, but does not rest.

@@ -26,8 +26,8 @@ Work = TypeVar("Work", bound=Callable[..., bool | None])
 app = typer.Typer(
     name="jfric",
     help="Exact simulation of dry friction, gaps and impacts, from a TOML file.",
-    epilog="Examples: jfric run configs/ve0116.toml --plot | jfric show configs/ve0116.toml | "
-    "jfric verify",
+    epilog="Examples: jfric init drive drive.toml | jfric run drive.toml --plot | "
+    "jfric show drive.toml | jfric verify",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,

@@ -60,8 +60,8 @@ class BasinsSettings:
 
 @command(
     "Study",
-    epilog="Example: jfric basins oscillator.toml "
-    "--plane initial.q=-4:0.5:200 --plane initial.v=-4:4:200 --out basins.zarr --plot",
+    epilog="Example, after jfric init p6_duffing: jfric basins p6_duffing.toml "
+    "--plane initial.q=-2:2:200 --plane initial.v=-2:2:200 --out basins.zarr --plot",
 )
 def basins(given: BasinsSettings) -> bool:
     """Find the attractors of a system and which initial states reach each of them.

@@ -34,7 +34,10 @@ class BiasSettings:
     plot: bool = setting(False, "Also draw a figure.", "--plot")
 
 
-@command("Study", epilog="Example: jfric bias configs/ve0116.toml --widths 0.1,0.01,1e-3 --plot")
+@command(
+    "Study",
+    epilog="Example, after jfric init ve0116: jfric bias ve0116.toml --widths 0.1,0.01,1e-3 --plot",
+)
 def bias(given: BiasSettings) -> None:
     """Measure how far smoothed laws or bristles are from the exact laws of friction.
 

@@ -35,7 +35,10 @@ class ExportSettings:
     )
 
 
-@command("Simulate", epilog="Example: jfric export configs/ve0116.toml --to mjcf --out ve0116.xml")
+@command(
+    "Simulate",
+    epilog="Example, after jfric init ve0116: jfric export ve0116.toml --to mjcf --out ve0116.xml",
+)
 def export(given: ExportSettings) -> None:
     """Write a system as a model of another simulator, and measure the difference of the two.
 

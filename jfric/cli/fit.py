@@ -93,8 +93,8 @@ class FitSettings:
 
 @command(
     "Identify",
-    epilog="Example: jfric fit system.toml --data record.csv --free friction.mu=0.01:1 "
-    "--report report.html",
+    epilog="Example, after jfric init fit: jfric fit fit.toml --data fit.csv "
+    "--free friction.limit=0.01:1 --free spring.k=1:100 --report report.html",
 )
 def fit(given: FitSettings) -> bool | None:
     """Find parameters from measured files, with their uncertainty.

@@ -20,14 +20,15 @@ class InitSettings:
 
     kind: str = argument(
         ...,
-        f"{_KINDS}; or the name of a system of the package, which the shell completes.",
+        f"{_KINDS}; or the name of a system of the package, such as ve0116; the shell completes "
+        "these names.",
         metavar="|".join([*STARTERS, "NAME"]),
         autocompletion=starting_files,
     )
     path: Path | None = argument(None, "File to write; KIND.toml unless given.", metavar="FILE")
 
 
-@command("Begin", epilog="Example: jfric init oscillator drive.toml")
+@command("Begin", epilog="Examples: jfric init drive slide.toml | jfric init ve0116")
 def init(given: InitSettings) -> None:
     """Write a file to begin with, and the JSON schema by which editors complete it.
 

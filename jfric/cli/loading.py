@@ -23,11 +23,27 @@ def load_changed(path: Path, settings: list[str] | None) -> Config:
     from jfric.files.read_toml import load_config
     from jfric.system.bristle_checks import passivity_remarks
 
+    _require_file(path)
     chosen = load_config(path)
     chosen = dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, settings or []))
     for remark in passivity_remarks(chosen.problem.resolved()):
         typer.echo(f"mind: {remark}", err=True)
     return chosen
+
+
+def _require_file(path: Path) -> None:
+    """Raise :class:`ProblemError` for a file that is missing but has the name of a system of the
+    package: with the command that writes it."""
+    from jfric.files.starting_files import STARTERS
+    from jfric.verification.configs import config_directory
+
+    if path.exists() or path.suffix != ".toml":
+        return
+    if path.stem in STARTERS or (config_directory() / path.name).is_file():
+        raise ProblemError(
+            f"{path}: cannot read the file (No such file or directory); "
+            f"jfric init {path.stem} {path} writes the one of the package"
+        )
 
 
 def solver_words(given: Any) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class PeriodicSettings:
 
 @command(
     "Study",
-    epilog="Example: jfric periodic configs/p1_ball.toml "
+    epilog="Example, after jfric init p1_ball: jfric periodic p1_ball.toml "
     "--parameter base.table.displacement.amplitude=0.1:0.3 --plot",
 )
 def periodic(given: PeriodicSettings) -> bool:

@@ -80,7 +80,8 @@ class ResponseSettings:
 
 @command(
     "Study",
-    epilog="Example: jfric response configs/p6_duffing.toml --load load --from 0.6 --to 1.6 "
+    epilog="Example, after jfric init p6_duffing: "
+    "jfric response p6_duffing.toml --load load --from 0.6 --to 1.6 "
     "--quantity x,energy_loss --plot",
 )
 def response(given: ResponseSettings) -> bool:

@@ -68,7 +68,7 @@ class BifurcationsSettings:
 
 @command(
     "Study",
-    epilog="Example: jfric bifurcations configs/p1_ball.toml "
+    epilog="Example, after jfric init p1_ball: jfric bifurcations p1_ball.toml "
     "--vary base.table.displacement.amplitude=0.2:0.35:200 --observe v.z --section impact --plot",
 )
 def bifurcations(given: BifurcationsSettings) -> bool:
@@ -139,7 +139,7 @@ class LyapunovSettings:
 
 @command(
     "Study",
-    epilog="Example: jfric lyapunov configs/p1_ball.toml --interval '1 s' "
+    epilog="Example, after jfric init p1_ball: jfric lyapunov p1_ball.toml --interval '1 s' "
     "--vary base.table.displacement.amplitude=0.2:1:50 --plot",
 )
 def lyapunov(given: LyapunovSettings) -> bool:

@@ -51,7 +51,10 @@ class RunSettings:
     json_: options.Json = False
 
 
-@command("Simulate", epilog="Example: jfric run configs/ve0116.toml --set friction.mu=0.12 --plot")
+@command(
+    "Simulate",
+    epilog="Example, after jfric init ve0116: jfric run ve0116.toml --set friction.mu=0.12 --plot",
+)
 def run(given: RunSettings) -> bool:
     """Simulate a system, print its checks and write the trajectory.
 

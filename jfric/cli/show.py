@@ -20,7 +20,7 @@ class ShowSettings:
     json_: options.Json = False
 
 
-@command("Begin", epilog="Example: jfric show configs/ve0116.toml")
+@command("Begin", epilog="Example, after jfric init ve0116: jfric show ve0116.toml")
 def show(given: ShowSettings) -> None:
     """Print the system: degrees of freedom, elements, and all parameters with their units."""
     from jfric.cli.loading import load_changed

@@ -32,7 +32,10 @@ class EquilibriaSettings:
     starts: int = setting(64, "Starts of Newton's method, with many contacts.")
 
 
-@command("Study", epilog="Example: jfric equilibria configs/janovsky_static_e5.toml")
+@command(
+    "Study",
+    epilog="Example, after jfric init janovsky_static_e5: jfric equilibria janovsky_static_e5.toml",
+)
 def equilibria(given: EquilibriaSettings) -> bool:
     """Print all equilibria of a system with friction, from its initial position as reference.
 
@@ -76,8 +79,8 @@ class TraceSettings:
 
 @command(
     "Study",
-    epilog="Example: jfric trace configs/janovsky_static_fold.toml "
-    "--vary parameters.ftau=2.5:-2.5 --plot",
+    epilog="Example, after jfric init janovsky_static_fold: "
+    "jfric trace janovsky_static_fold.toml --vary parameters.ftau=2.5:-2.5 --plot",
 )
 def trace(given: TraceSettings) -> None:
     """Follow all equilibria over a parameter through folds and changes of mode.

@@ -35,8 +35,8 @@ class SweepSettings:
     observe: str = setting(
         ...,
         "What to keep, separated by commas: final.u, max.v, stop_time, event_time(2), dissipated, "
-        "stick_fraction, impulse.stop, u(1 s), u(t) ... (stop_time: from then on nothing moves; "
-        "last_event_time: the last change of mode).",
+        "'stick_fraction after 1 s', impulse.stop, u(1 s), u(t) ... (stop_time: from then on "
+        "nothing moves; last_event_time: the last change of mode).",
         metavar="NAMES",
     )
     out: Path | None = setting(
@@ -71,7 +71,8 @@ class SweepSettings:
 
 @command(
     "Simulate",
-    epilog="Example: jfric sweep configs/ve0116.toml --vary friction.mu=0.05:0.3:1000 "
+    epilog="Example, after jfric init ve0116: "
+    "jfric sweep ve0116.toml --vary friction.mu=0.05:0.3:1000 "
     "--observe final.u,stop_time,max.v --out mu.zarr --plot",
 )
 def sweep(given: SweepSettings) -> bool:
@@ -163,7 +164,10 @@ class PlotSettings:
     out: Path | None = setting(None, "Figure to write, instead of one beside the results.")
 
 
-@command("Simulate", epilog="Example: jfric plot mu.zarr --observe final.u")
+@command(
+    "Simulate",
+    epilog="Example, after that of jfric sweep: jfric plot mu.zarr --observe final.u",
+)
 def plot(given: PlotSettings) -> None:
     """Draw the results of a sweep: curves, maps, or a scatter matrix of samples."""
     from jfric.results.grammar import split

@@ -24,7 +24,7 @@ class ViewSettings:
     )
 
 
-@command("Simulate", epilog="Example: jfric view results/ve0116")
+@command("Simulate", epilog="Example, after jfric run ve0116.toml: jfric view results/ve0116")
 def view(given: ViewSettings) -> None:
     """Write a stored run, sweep or fit as one HTML page that needs no network.
 

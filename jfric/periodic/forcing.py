@@ -154,7 +154,9 @@ def _require_only_velocity(problem: Problem, base: str) -> None:
                 raise ProblemError(
                     f"{element_label('base', base)}.displacement: found a ramp, and "
                     f"{element_label(section, name)} feels where this support is; periodic motion "
-                    f"allows it for {', '.join(sorted(FEEL_VELOCITY))}, which feel its velocity"
+                    f"allows it for {', '.join(sorted(FEEL_VELOCITY))}, which feel its velocity; "
+                    "let the support rest and give friction a belt: the same motion, seen from the "
+                    "support"
                 )
 
 

@@ -59,8 +59,8 @@ def carrier(problem: Problem, path: str | None, values: list[float]) -> tuple[in
         omegas = np.asarray([float(w) for w in frequencies(mechanics)])
         if not np.any(omegas > 0.0):
             raise ProblemError(
-                f"load: found no function of time with a frequency, {WHO} needs one, such as "
-                "jfric.Harmonic(1.0, omega=3.0)"
+                "load: found no function of time with a frequency, such as "
+                "jfric.Harmonic(1.0, omega=3.0), from which the period follows"
             )
         base = _base(omegas, path, value)
         multiples = np.round(omegas / base)

@@ -43,13 +43,15 @@ def contacts_shown(problem: Problem, solution: Solution) -> Shown:
     first = mode.size - lambda_n.size
     # Both components of friction in a plane belong to one normal force.
     places = {first + at: name for name, at in normal_forces(problem).items()}
+    pins = problem.labelled("pin")
     columns = ("element", "segment")
     if mode.size:
         columns = ("contact", "mode", ">friction force", "", ">normal force", "")
     rows = []
     for i, name in enumerate(solution.names):
         if i < mode.size:
-            normal = number(lambda_n[i - first]) if i in places else "" if i >= first else "given"
+            known = "reaction" if name in pins else "given"
+            normal = number(lambda_n[i - first]) if i in places else "" if i >= first else known
             friction = number(lambda_t[i]), units[f"lambda_t.{name}"]
             unit = units.get(f"lambda_n.{places.get(i, name)}", "")
             rows.append((name, solution.mode_label(i, mode[i]), *friction, normal, unit))
