@@ -29,7 +29,7 @@ def servo(*, time=10.0, loop=None, **changes):
 
 def test_hunting_agrees_with_an_exact_reference_at_every_sample():
     """Ten seconds of hunting at 1 kHz, sample by sample, to rounding errors."""
-    solution = jfric.simulate(servo(), ts=jnp.arange(10_001) * 1e-3).check()
+    solution = jfric.simulate(servo(), ts=jnp.arange(10_001.0) * 1e-3).check()
     rows = np.array(
         pid_motion(m=0.05, F_s=0.6, F_d=0.4, kp=5.0, ki=20.0, kd=0.5, T=1e-3, end=10.0,
                    r=lambda t: 0.5)
@@ -68,7 +68,7 @@ def test_random_loops_agree_with_an_exact_reference(seed):
     )
     count = round(end / T)
     solver = jfric.EventDriven(max_events=4096)
-    solution = jfric.simulate(problem, solver, ts=jnp.arange(count + 1) * T).check()
+    solution = jfric.simulate(problem, solver, ts=jnp.arange(count + 1.0) * T).check()
     rows = np.array(
         pid_motion(m=m, F_s=F_s, F_d=F_d, kp=kp, ki=ki, kd=kd, T=T, end=end, r=lambda t: r,
                    delay=delay, limit=limit, step=step, load=load)
@@ -106,7 +106,7 @@ def test_random_loops_of_two_masses_with_play_agree_with_an_exact_reference(seed
     )
     count = round(end / T)
     solver = jfric.EventDriven(max_events=4096)
-    solution = jfric.simulate(problem, solver, ts=jnp.arange(count + 1) * T).check()
+    solution = jfric.simulate(problem, solver, ts=jnp.arange(count + 1.0) * T).check()
     plant = TwoMasses(m, F_s, F_d, k, gap)
     rows = np.array(pid_motion(T=T, end=end, r=lambda t: 0.8, step=step, plant=plant, **words))
     assert np.abs(np.asarray(solution.q) - rows[:, :2]).max() < 1e-9

@@ -129,7 +129,7 @@ def _keep(which, new, old):
 
 def _instant(problem: Problem, controller: AbstractController, k) -> Float[Array, ""]:
     """Time of sample ``k`` [s]."""
-    return problem.time.start + controller.phase + k * controller.period
+    return problem.time.start + controller.phase + k.astype(float) * controller.period
 
 
 def _effect(problem: Problem, controller: AbstractController, k) -> Float[Array, ""]:

@@ -18,6 +18,8 @@ from jfric.system.functions import AbstractFunction, as_function
 from jfric.system.units import UnitError
 
 On = Literal["measurement", "error"]
+#: Longest delay [samples].
+MOST = float(SAMPLES)
 
 
 class Reading(NamedTuple):
@@ -187,7 +189,7 @@ class Controller(AbstractController):
     kd: Scalar = eqx.field(converter=scalar, default=0.0)
     limit: Scalar = eqx.field(default=None, **holds(above=0.0, converter=optional))
     gain: Scalar = eqx.field(converter=scalar, default=1.0)
-    delay: Scalar = eqx.field(default=0.0, **holds("pure number", at_least=0.0, at_most=SAMPLES))
+    delay: Scalar = eqx.field(default=0.0, **holds("pure number", at_least=0.0, at_most=MOST))
     on: On = eqx.field(static=True, default="measurement")
     mean: int = eqx.field(default=1, **written("count"))
     lag: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
@@ -248,7 +250,7 @@ class Controller(AbstractController):
         return self.gain * mean, new._replace(drive=drive)
 
     def _watched(self, r, q, v, dt) -> Memory:
-        back = jnp.arange(1, self.mean + 1)
+        back = jnp.arange(1.0, self.mean + 1.0, dtype=q.dtype)
         y = q - back * dt * v
         none = jnp.zeros_like(q)
         output = jnp.zeros((self.longest + 1,), q.dtype)
@@ -337,7 +339,7 @@ class StateFeedback(AbstractController):
     limit: Scalar = eqx.field(default=None, **holds(above=0.0, converter=optional))
     phase: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
     resolution: Scalar = eqx.field(default=None, **holds(above=0.0, converter=optional))
-    delay: Scalar = eqx.field(default=0.0, **holds("pure number", at_least=0.0, at_most=SAMPLES))
+    delay: Scalar = eqx.field(default=0.0, **holds("pure number", at_least=0.0, at_most=MOST))
     dead_time: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
     longest: int = eqx.field(default=0, **written("count"))
 
