@@ -362,3 +362,12 @@ def test_controllers_that_do_not_fit_are_refused(tmp_path, old, new, words):
     path.write_text(CASCADE.replace(old, new))
     with pytest.raises(jfric.ProblemError, match=words):
         jfric.simulate(jfric.load(path))
+
+
+def test_a_delay_beyond_what_a_controller_keeps_is_a_status():
+    """A sweep sets a delay of five samples in a problem that was made with none."""
+    problem, ok = servo(time=0.05), int(jfric.Status.OK)
+    late = jfric.simulate(jfric.set_parameters(problem, {"controller.delay": 5.0}))
+    assert jfric.Status(int(late.status)) is jfric.Status.OUT_OF_BOUNDS
+    assert int(jfric.simulate(servo(time=0.05, delay=5.0)).status) == ok
+    assert int(jfric.simulate(servo(time=0.05, longest=5)).status) == ok

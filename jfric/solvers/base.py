@@ -22,6 +22,7 @@ from jfric.results.dense import Dense, coefficients, dense_from_outputs, empty_d
 from jfric.results.solution import Solution
 from jfric.results.status import Flag, Status
 from jfric.solvers.control_loops import (
+    outputs_are_too_late,
     pieces,
     sampled,
     samples_of,
@@ -178,6 +179,8 @@ class AbstractSolver(eqx.Module):
         if controllers(problem) and getattr(state, "loops", None) is None:
             state = dataclasses.replace(state, loops=start_loops(problem, state))
         wrong = status_of_numbers(problem, prepared.mechanics, state.t, until, q)
+        late = outputs_are_too_late(problem)
+        wrong = jnp.where(late, jnp.asarray(int(Status.OUT_OF_BOUNDS), jnp.int32), wrong)
         status = jnp.where(_is_ok(state), wrong, state.status)
         return eqx.tree_at(lambda s: s.status, state, status)
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from jfric.results.status import Flag
 from jfric.solvers.records import Records
@@ -42,6 +42,15 @@ def samples_of(state: Any) -> Int[Array, ""] | int:
     """Number of instants at which samples were taken or outputs began to act."""
     loops = getattr(state, "loops", None)
     return 0 if loops is None else jnp.sum(loops.taken + loops.acted, dtype=jnp.int32)
+
+
+def outputs_are_too_late(problem: Problem) -> Bool[Array, ""]:
+    """Whether a delay, as a sweep may set it, exceeds the outputs that its controller can keep."""
+    found = jnp.asarray(False)
+    for x in in_order(problem).values():
+        late = jax.lax.stop_gradient(x.delay + x.dead_time / x.period)
+        found = found | (late > float(x.longest) + WHOLE)
+    return found
 
 
 def start_loops(problem: Problem, state: Any) -> Loops | None:
