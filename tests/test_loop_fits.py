@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,7 +78,10 @@ def test_records_have_numbers_of_their_own():
     assert again.experiments[2].known == {"controller.kp": 12.0}
     with pytest.raises(jfric.ProblemError, match=r"known.controller.kp: found a number and a free"):
         jfric.fit(servo(), records, {**free, "controller.kp": jfric.Free(1.0, 20.0)})
+    with_force = [replace(e, u={"load.motor.F": 0.0 * e.t}) for e in records]
     with pytest.raises(jfric.ProblemError, match=r"known.controller.kp: only fits that simulate"):
+        jfric.fit(servo(), with_force, free, residual=jfric.InverseDynamics())
+    with pytest.raises(jfric.ProblemError, match=r"u.load.motor.F: missing in experiment 1; the c"):
         jfric.fit(servo(), records, free, residual=jfric.InverseDynamics())
     with pytest.raises(jfric.ProblemError, match=r"known.mass.m: found nan, must be a finite"):
         jfric.Experiment(t, y={"x": q}, known={"mass.m": np.nan})

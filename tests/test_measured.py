@@ -338,3 +338,26 @@ def test_emps_regression_gives_the_published_parameters():
     for name, value in published.items():
         assert found.values[name] == pytest.approx(value, rel=5e-3)
     assert found.relative_error == pytest.approx(0.0408, abs=1e-3)
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_a_regression_takes_the_measured_force_in_place_of_the_controller(drop):
+    """What a controller sets is measured: without that record its force would be taken as zero."""
+    t = np.arange(0.0, 6.0, 1e-3)
+    x, v, a = np.sin(2.0 * t), 2.0 * np.cos(2.0 * t), -4.0 * np.sin(2.0 * t)
+    elements = {
+        "mass": jfric.Mass("x", 1.0),
+        "damper": jfric.Damper("x", 1.0),
+        "load": jfric.Load("x", 0.0),
+        "controller": jfric.Controller("x", "load", kp=100.0, period=1e-3),
+    }
+    problem = jfric.Problem(["x"], elements, time=6.0)
+    u = {} if drop else {"load.F": 3.0 * a + 0.5 * v}
+    record = jfric.Experiment(t, u=u, y={"x": x})
+    names = ["mass.m", "damper.c"]
+    if drop:
+        with pytest.raises(jfric.ProblemError, match=r"^u\.load\.F: missing in experiment 1"):
+            jfric.inverse_regression(problem, record, names)
+    else:
+        found = jfric.inverse_regression(problem, record, names)
+        assert found.vector == pytest.approx([3.0, 0.5], rel=1e-4)

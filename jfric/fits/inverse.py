@@ -35,7 +35,7 @@ from jfric.fits.force_balance import (
     unbalanced,
 )
 from jfric.fits.full_paths import full_experiment
-from jfric.fits.sampled_model import REFERENCE
+from jfric.fits.sampled_model import REFERENCE, in_loop
 from jfric.fits.uncertainty.autocorrelation import long_run_covariance
 from jfric.numerics.printing import Shown, printable
 from jfric.system.expression import Expression
@@ -123,7 +123,8 @@ def inverse_regression(
     """Least-squares estimates of the parameters ``names``, linear in the equation of motion.
 
     The ``experiments`` give the position of every degree of freedom in ``y`` and forces in ``u``;
-    uneven steps are made even, which a remark says. ``cutoff`` [Hz]: of the filter of the
+    uneven steps are made even, which a remark says. A controller of the problem is left out, the
+    measured force acts in its place. ``cutoff`` [Hz]: of the filter of the
     positions; by default a tenth of the sampling rate. ``decimate``: one of so many rows is kept.
     ``slowest`` [m/s or rad/s]: rows in which a contact slides more slowly are left out, because the
     contact may stick there.
@@ -153,6 +154,7 @@ def inverse_regression(
     paths = tuple(_path(problem, name) for name in names)
     if not paths:
         raise ProblemError("names: found none, give parameters such as 'mass.m'")
+    problem, chosen = in_loop(problem, chosen, closed=False)
     require_features(problem, "the regression of the equation of motion", CONSTANT)
     if problem.section("contact"):
         raise ProblemError(

@@ -240,7 +240,7 @@ def in_loop(
 ) -> tuple[Problem, Sequence[Experiment]]:
     """Problem and records of a fit: controllers act in the simulation if ``closed``. One whose
     force the records have as an input, or that has no samples of its own, is left out, with its
-    reference."""
+    reference; raises :class:`ProblemError` for a record that does not have that force."""
     given = {path for e in experiments for path in e.u or {}}
     own = list(controllers(problem).values())
     acts = closed and not any(
@@ -248,7 +248,14 @@ def in_loop(
     )
     if acts or not own:
         return problem, experiments
-    return apart(problem)[0], [without_reference(e) for e in experiments]
+    opened, controller = apart(problem)
+    for i, e in enumerate(experiments):
+        if controller is not None and controller.drives not in (e.u or {}):
+            raise ProblemError(
+                f"u.{controller.drives}: missing in experiment {i + 1}; the controller is left out "
+                "here, so what it sets must be measured"
+            )
+    return opened, [without_reference(e) for e in experiments]
 
 
 def without_reference(experiment: Experiment) -> Experiment:
