@@ -186,3 +186,46 @@ def test_files_and_paths():
     assert {"pin.mu", "pin.radius"} <= set(jfric.parameters(problem))
     with pytest.raises(jfric.ProblemError, match=r"pin\.mu: .*a pin, which .* cannot represent"):
         jfric.simulate(problem, jfric.MoreauJean(1e-3))
+
+
+def crank(mu):
+    """A slider-crank that friction in three pins stops beside a dead centre of its small pin."""
+    radius = 0.01
+    points = {"shaft": (-0.05, 0.0), "tip": (0.05, 0.0)}
+    rod = jfric.Body(1.5, 0.01, points={"big": (-0.15, 0.0), "small": (0.15, 0.0)})
+    law = jfric.Coulomb(mu)
+    parts = {
+        "gravity": jfric.Gravity(G),
+        "body": {
+            "crank": jfric.Body(1.0, 1e-3, angle=4.7134, omega=1e-3, points=points),
+            "rod": rod,
+            "piston": jfric.Body(0.8, 1e-3),
+        },
+        "pin": {
+            "shaft": jfric.Pin(("crank.shaft", "ground"), law, radius=radius),
+            "big": jfric.Pin(("crank.tip", "rod.big"), law, radius=radius),
+            "small": jfric.Pin(("rod.small", "piston"), law, radius=radius),
+        },
+        "slider": jfric.Slider("piston", "ground", turns=False),
+    }
+    return jfric.Problem([], parts, time=2.0)
+
+
+@pytest.mark.slow
+def test_pins_at_rest_beside_a_dead_centre_carry_no_more_than_their_limits():
+    """Three frictions hold one degree of freedom, and the small pin hardly turns there: its torque
+    was what rounding errors made of it, 20 times its limit."""
+    vary = {f"pin.{k}.mu": np.linspace(0.11, 0.17, 13) for k in ("shaft", "big", "small")}
+    signals = ["lambda_t.pin.{}", "reaction.pin.{}.x", "reaction.pin.{}.y"]
+    names = [s.format(k) for k in ("shaft", "big", "small") for s in signals]
+    observe = [f"{name}({t})" for name in names for t in (1.0, 1.5, 2.0)]
+    table = jfric.sweep(crank(0.1), vary, observe, method="zip", progress=False)
+    assert not table["status"].values.any()
+    for k in ("shaft", "big", "small"):
+        for t in (1.0, 1.5, 2.0):
+            torque, x, y = (table[f"{s.format(k)}({t})"].values for s in signals)
+            limit = vary[f"pin.{k}.mu"] * 0.01 * np.hypot(x, y)
+            assert np.all(np.abs(torque) <= limit * (1.0 + 1e-9))
+            # Nothing moves it any more: the forces stay as they are.
+            first = table[f"lambda_t.pin.{k}(1.0)"].values
+            np.testing.assert_allclose(torque, first, atol=1e-9)

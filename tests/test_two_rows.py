@@ -43,3 +43,25 @@ def test_reactions_are_those_of_the_equations(kind, active):
         # The same motion by either.
         moved = D @ np.asarray(found.motion @ right)
         np.testing.assert_allclose(moved, D @ expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("small", [1e-2, 3e-4, 4e-5])
+def test_rounding_of_a_row_that_joints_nearly_hold_is_no_direction(small):
+    """Three frictions on one degree of freedom: with rounding errors of the mobility before joints
+    took most of it away, ``D`` has more than one direction."""
+    rng = np.random.default_rng(29)
+    g = np.array([1.0, 1.0 - small, small])
+    for _ in range(40):
+        noise = rng.uniform(-2e-16, 2e-16, (3, 3))
+        D, right = np.outer(g, g) + noise + noise.T, g * rng.uniform(0.1, 1.0)
+        found = reaction_operator(
+            jnp.asarray(D),
+            jnp.ones((3,), bool),
+            no_coupling(jnp.float64),
+            independent=False,
+            size=jnp.ones((3,)),
+        )
+        assert bool(found.redundant)
+        assert bool(found.unique)
+        expected = g * (g @ right) / (g @ g) ** 2
+        np.testing.assert_allclose(found.force @ right, expected, rtol=1e-6, atol=1e-9)

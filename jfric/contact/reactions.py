@@ -34,6 +34,9 @@ from jfric.results.modes import Mode
 REDUNDANT_PIVOT = 1e-9
 #: Relative accelerations below this part of their contributions are rounding errors.
 UNMOVED = 1e-7
+#: Part of the mobility without joints below which rounding is compared with that mobility: the rest
+#: of a cancellation is known to fewer digits.
+CANCELLED = 1e-5
 
 
 #: The two components of each unilateral contact with friction in a plane, which share one gap.
@@ -134,6 +137,7 @@ def reaction_operator(
     independent: bool,
     n_normals: int = 0,
     causes: Float[Array, "n m"] | None = None,
+    size: Float[Array, " m"] | None = None,
 ) -> Reactions:
     """Operators ``R`` with ``lambda = R r``.
 
@@ -142,6 +146,7 @@ def reaction_operator(
     unique, forces are not. The last ``n_normals`` rows are the last to be called dependent.
     ``causes``: accelerations by unit reactions, times square roots of inertias. It is needed where
     ``D`` is not symmetric: forces without motion in contact space may cause motion elsewhere.
+    ``size``: diagonal of ``D`` without joints, where joints cancel a part of it.
     """
     m = D.shape[0]
     if m == 0:
@@ -152,8 +157,7 @@ def reaction_operator(
     mask = active[:, None] & active[None, :]
     B = jnp.where(mask, S.after(D), jnp.eye(m, dtype=D.dtype))
     # Unit diagonal of the frictionless part: translations and rotations become comparable.
-    moves = active & (diagonal_of(D) > 0)
-    weight = jax.lax.rsqrt(jnp.where(moves, diagonal_of(D), 1.0))
+    weight = jnp.where(active, comparable(D, size), 1.0)
     scaled = B * weight[:, None] * weight[None, :]
     if independent:
         result = eliminate(scaled, 0.0, active=active)
@@ -168,7 +172,7 @@ def reaction_operator(
     if independent:
         unique = jnp.asarray(True)
         return Reactions(motion, motion, result.pivot, redundant, result.dependent, unique)
-    shared = functools.partial(_shared, D, active, S, weight, result, motion, causes)
+    shared = functools.partial(_shared, D, active, S, weight, result, motion, causes, size)
     if m <= UNROLLED_INVERSE:
         motion, force, unique, null = shared()
     else:
@@ -177,6 +181,14 @@ def reaction_operator(
         otherwise = motion, motion, jnp.asarray(True), jnp.zeros_like(motion)
         motion, force, unique, null = where_any(redundant, shared, otherwise)
     return Reactions(motion, force, result.pivot, redundant, result.dependent, unique, null)
+
+
+def comparable(D: Float[Array, "m m"], size: Float[Array, " m"] | None) -> Float[Array, " m"]:
+    """Factors of rows that make translations and rotations comparable; ``size`` as in
+    :func:`reaction_operator`."""
+    own = diagonal_of(D)
+    own = own if size is None else jnp.maximum(own, CANCELLED * size)
+    return jax.lax.rsqrt(jnp.where(own > 0, own, 1.0))
 
 
 def spread(found: Reactions, at: int, count: int) -> Reactions:
@@ -228,14 +240,14 @@ def _of_two_rows(D, active, S: Coupling, *, independent: bool) -> Reactions:
     return Reactions(motion, force, pivot, dependent.any(), dependent, ~dependent[1])
 
 
-def _shared(D, active, S: Coupling, weight, result: Elimination, motion, causes):
+def _shared(D, active, S: Coupling, weight, result: Elimination, motion, causes, own_size):
     """``motion``, reactions of minimum norm, whether ``null`` causes no motion, and ``null``."""
     # Forces that do no work on the motion: a dependent row balanced by independent ones.
     dependent = result.dependent
     N = S.before(null_space(result, weight, active))
     moved, size = matmul(D, N), matmul(jnp.abs(D), jnp.abs(N))
     # In velocities that a unit impulse causes, translations and rotations are comparable.
-    scale = jax.lax.rsqrt(jnp.where(diagonal_of(D) > 0, diagonal_of(D), 1.0))[:, None]
+    scale = comparable(D, own_size)[:, None]
     largest = jnp.max(size * scale, axis=0)
     unique = jnp.all(jnp.abs(moved) * scale <= UNMOVED * largest[None, :])
     if causes is not None:
@@ -246,13 +258,13 @@ def _shared(D, active, S: Coupling, weight, result: Elimination, motion, causes)
 
 
 def spanned(
-    D: Float[Array, "m m"], active: Bool[Array, " m"]
+    D: Float[Array, "m m"], active: Bool[Array, " m"], size: Float[Array, " m"] | None
 ) -> tuple[Bool[Array, " m"], Float[Array, "m m"]]:
     """Rows that are combinations of the active ones, and the weights of these combinations.
 
     The active rows then determine the relative motion of these rows, too: they are held.
     """
-    R = reaction_operator(D, active, no_coupling(D.dtype), independent=False)
+    R = reaction_operator(D, active, no_coupling(D.dtype), independent=False, size=size)
     weights = matmul(D, R.motion)
     rest = diagonal_of(D) - jnp.sum(weights * D, axis=1)
     return ~active & (rest <= REDUNDANT_PIVOT * diagonal_of(D)), weights

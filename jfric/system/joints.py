@@ -248,7 +248,8 @@ def tolerance_of(dtype, wanted: float = TOLERANCE) -> float:
 def _size(J: Float[Array, "k n"], x: Float[Array, " n"]) -> Float[Array, " k"]:
     """Sums of the magnitudes of the terms in ``J x``; slopes of zero have rounding errors, too."""
     largest = jnp.max(jnp.abs(J), axis=1) * jnp.max(jnp.abs(x))
-    return matvec(jnp.abs(J), jnp.abs(x)) + SMALL * largest
+    rounding = ROUNDINGS * float(jnp.finfo(x.dtype).eps) / tolerance_of(x.dtype)
+    return matvec(jnp.abs(J), jnp.abs(x)) + max(SMALL, rounding) * largest
 
 
 def off_velocity(tied: Tied, v) -> Float[Array, " n"]:

@@ -19,7 +19,7 @@ allow, and is singular.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -41,6 +41,14 @@ from jfric.system.pin_friction import PinFriction
 from jfric.system.polygons import PolygonGap, in_regions
 from jfric.system.state import BoundState
 from jfric.system.varying import Varying
+
+
+class Mobility(NamedTuple):
+    """Accelerations ``M^-1 R^T``, and the mobilities (m,) of rows without the part that joints take
+    away: sizes of their rounding errors; None without joints."""
+
+    accelerations: Float[Array, "n m"]
+    size: Float[Array, " m"] | None
 
 
 class Mechanics(eqx.Module):
@@ -168,15 +176,15 @@ class Mechanics(eqx.Module):
             return self
         return replace(self, varying=in_regions(self.varying, regions))
 
-    def accelerations(self, W: Float[Array, "m n"], R: Float[Array, "m n"]) -> Float[Array, "n m"]:
+    def accelerations(self, W: Float[Array, "m n"], R: Float[Array, "m n"]) -> Mobility:
         """Accelerations ``M^-1 R^T``; zero where joints hold the row of ``W`` itself."""
         found = matmul(self.M_inverse, R.T)
         if self.tied is None:
-            return found
+            return Mobility(found, None)
         # Rounding errors are no mobility.
-        free = jnp.sum(jnp.abs(W.T) * matmul(self.inverse_size, jnp.abs(R.T)), axis=0)
-        moves = jnp.abs(jnp.sum(W.T * found, axis=0)) > tolerance_of(free.dtype, REDUNDANT) * free
-        return jnp.where(moves, found, 0.0)
+        size = jnp.sum(jnp.abs(W.T) * matmul(self.inverse_size, jnp.abs(R.T)), axis=0)
+        moves = jnp.abs(jnp.sum(W.T * found, axis=0)) > tolerance_of(size.dtype, REDUNDANT) * size
+        return Mobility(jnp.where(moves, found, 0.0), size)
 
     @property
     def inverse_size(self) -> Float[Array, "n n"]:

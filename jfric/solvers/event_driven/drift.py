@@ -33,7 +33,8 @@ def put_back(prepared: Prepared, state: State, t, q, v):
         q = varying.joints.put_on(tied, t, q)
     held = _held(prepared, state)
     independent = prepared.regular
-    R = reaction_operator(here.D, held, no_coupling(here.D.dtype), independent=independent)
+    none, size = no_coupling(here.D.dtype), here.D_size
+    R = reaction_operator(here.D, held, none, independent=independent, size=size)
 
     def change(wanted):
         """The smallest change of position that displaces the held rows by ``wanted``."""

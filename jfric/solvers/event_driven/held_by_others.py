@@ -31,7 +31,7 @@ def held_by_others(prepared: Prepared, mode: Int[Array, " nt"], t) -> Bool[Array
     if prepared.own_WM is not None:
         # Whether others decide a sliding velocity is a matter of directions, not of reactions.
         D = matmul(prepared.own_WM, prepared.W.T)
-    inside, weights = jax.lax.stop_gradient(spanned(D, active))
+    inside, weights = jax.lax.stop_gradient(spanned(D, active, prepared.D_size))
     held = rules.slides(mode) & inside[:nt] & ~prepared.frictionless
     held = held & ~jnp.asarray(prepared.mechanics.in_plane)
     if any((*prepared.mechanics.belts, *prepared.mechanics.base_functions)):

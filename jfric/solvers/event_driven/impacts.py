@@ -197,7 +197,8 @@ def _onto_gaps(prepared: Prepared, q, gap, touching):
     for _, j in mechanics.contact_planes:
         active = active.at[nt + j - prepared.nf].set(False)
     none = no_coupling(prepared.D.dtype)
-    R = reaction_operator(prepared.D, active, none, independent=prepared.independent)
+    how = {"independent": prepared.independent, "size": prepared.D_size}
+    R = reaction_operator(prepared.D, active, none, **how)
     missing = jnp.where(touching, -(gap + matvec(mechanics.W_N, q)), 0.0)
     q = q + matvec(prepared.MW, matvec(R.motion[:, nt:], missing))
     return put_on_gaps(prepared, q, gap, active & ~R.dependent)
@@ -239,7 +240,8 @@ def _onto_constraints(prepared: Prepared, v, prescribed, mode, needed):
         active = prepared.active_rows(mode)
         # Without friction: a projection in the metric of the masses, which adds no energy.
         none = no_coupling(prepared.D.dtype)
-        R = reaction_operator(prepared.D, active, none, independent=prepared.regular)
+        how = {"independent": prepared.regular, "size": prepared.D_size}
+        R = reaction_operator(prepared.D, active, none, **how)
         defect = jnp.where(active & needed, prescribed - matvec(prepared.W, v), 0.0)
         return v + matvec(prepared.MW, matvec(R.motion, defect))
 

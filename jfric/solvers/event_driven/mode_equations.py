@@ -195,17 +195,18 @@ def reactions_in_mode(prepared: Prepared, mode, held) -> Reactions:
     if mechanics.reactions is not None:
         causes = prepared.inertia_scale[:, None] * prepared.MW
     how = {"independent": prepared.regular, "n_normals": prepared.nu}
-    active = prepared.active_rows(mode)
+    active, size = prepared.active_rows(mode), prepared.D_size
     if not prepared.nu or not all(mechanics.frictionless[prepared.nf :]):
         S = coupling_in_mode(prepared, mode, held)
-        return reaction_operator(prepared.D, active, S, causes=causes, **how)
+        return reaction_operator(prepared.D, active, S, causes=causes, size=size, **how)
     # Tangents of contacts without friction never carry anything.
     acting = np.arange(prepared.D.shape[0])
     acting = acting[(acting < prepared.nf) | (acting >= prepared.nt)]
     none = no_coupling(prepared.D.dtype)
     causes = None if causes is None else causes[:, acting]
+    size = None if size is None else size[acting]
     D = prepared.D[np.ix_(acting, acting)]
-    found = reaction_operator(D, active[acting], none, causes=causes, **how)
+    found = reaction_operator(D, active[acting], none, causes=causes, size=size, **how)
     return spread(found, prepared.nf, prepared.nu)
 
 

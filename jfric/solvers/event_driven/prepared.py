@@ -30,6 +30,8 @@ class Prepared(WithContacts):
     #: reaction of their own, which make ``D`` unsymmetric.
     MW: Float[Array, "n m"]
     D: Float[Array, "m m"]
+    #: Diagonal of ``D`` without the part that joints take away; None without joints.
+    D_size: Float[Array, " m"] | None
     #: ``W M^-1`` where it is not the transpose of ``MW``, else None.
     own_WM: Float[Array, "m n"] | None
     #: Entries of ``W`` at the only degree of freedom of a row; 1 for rows that act on several.
@@ -202,11 +204,12 @@ def _contact_space(mechanics: Mechanics) -> dict[str, Any]:
     """Fields of :class:`Prepared` that follow from mass matrix and directions."""
     W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
     R = W if mechanics.reactions is None else jnp.concatenate([mechanics.R_T, mechanics.W_N])
-    MW = mechanics.accelerations(W, R)
+    MW, D_size = mechanics.accelerations(W, R)
     return {
         "W": W,
         "MW": MW,
         "D": matmul(W, MW),
+        "D_size": D_size,
         "own_WM": None if mechanics.reactions is None else matmul(W, mechanics.M_inverse),
         "own_entry": _own_entry(mechanics, W),
         "inertia_scale": jnp.sqrt(diagonal_of(mechanics.M)),

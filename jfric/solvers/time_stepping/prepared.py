@@ -100,5 +100,5 @@ class Prepared(WithContacts):
 def contact_space(mechanics: Mechanics) -> dict[str, Array]:
     """Matrices ``W``, ``M^-1 W^T`` and ``W M^-1 W^T``, by field of :class:`Prepared`."""
     W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
-    MW = mechanics.accelerations(W, W)
+    MW = mechanics.accelerations(W, W).accelerations
     return {"W": W, "MW": MW, "D_mass": matmul(W, MW)}
