@@ -266,9 +266,21 @@ def test_a_file_says_what_is_free(tmp_path):
         loads(wrong)
 
 
+@pytest.mark.parametrize("end", ["lower", "upper", "init"])
+def test_all_that_a_candidate_may_find_is_a_system(end):
+    """A fit found friction below zero at rest, for which no system can be made."""
+    for candidate in jfric.candidate_laws(axis(limit=4.0), 0.5):
+        values = {path: getattr(free, end) for path, free in candidate.free.items()}
+        changed = jfric.set_parameters(candidate.problem, values)
+        static = np.array(changed.resolved().elements["friction"]["friction"].coefficients.static())
+        assert np.all(static >= 0.0)
+
+
 @pytest.mark.slow
-def test_where_nothing_is_viscous_the_true_law_is_recommended():
-    """A bound above zero, a thousandth of the friction, would be an error that richer laws mend."""
+@pytest.mark.parametrize("limit", [3.0, 60.0])
+def test_where_nothing_is_viscous_the_true_law_is_recommended(limit):
+    """A bound above zero, a thousandth of the friction, would be an error that richer laws mend.
+    The search may begin from a limit that is much too high."""
     step, noise = 5e-3, 2e-3 * np.random.default_rng(0).normal(size=1200)
     t = step * np.arange(1200)
     force = 8.0 * np.sin(3.0 * t) + 3.0 * np.sin(7.1 * t)
@@ -276,7 +288,7 @@ def test_where_nothing_is_viscous_the_true_law_is_recommended():
     elements = {
         "mass": jfric.Mass("x", 1.0),
         "load": jfric.Load("x", 0.0),
-        "friction": jfric.Friction("x", limit=3.0),
+        "friction": jfric.Friction("x", limit=limit),
     }
     data = jfric.Experiment(t, {"load.F": force + noise}, {"x": x})
     found = jfric.compare_laws(
@@ -285,6 +297,7 @@ def test_where_nothing_is_viscous_the_true_law_is_recommended():
         criteria=["inverse dynamics", "windows"],
     )  # fmt: skip
     assert found.recommended == "asymmetric"
+    assert len(found.laws[1].problems) == 4
     viscous = [v for k, v in found.laws[0].values[0].items() if "F_v" in k]
     assert max(viscous) < 1e-3
 

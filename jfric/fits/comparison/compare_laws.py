@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
-from jfric.fits.comparison.candidates import CURVE, Candidate, candidate_laws, curve_candidate
+from jfric.fits.comparison.candidates import (
+    CURVE,
+    FALL,
+    Candidate,
+    candidate_laws,
+    curve_candidate,
+)
 from jfric.fits.comparison.criteria import (
     CLOSED,
     CRITERIA,
@@ -240,13 +246,13 @@ class _Comparison:
                 remarks.append(f"fold {i + 1} left out: {wrong}")
                 continue
             own = {k: x for k, x in result.values.items() if "[" not in k}
-            self.values[name, i] = own
             values.append(own)
-            problems.append(_with_values(problem, own))
             free = len([k for k in own if not k.startswith("initial.")])
             if not np.isfinite(result.cost):
                 remarks.append(f"fold {i + 1} left out: {result.outcome.message}")
                 continue
+            self.values[name, i] = own
+            problems.append(_with_values(problem, own))
             first = first or (problem, result)
             for j, criterion in enumerate(self.criteria):
                 scores[j, i], size = error(criterion, problem, own, fold, self.setting)
@@ -304,6 +310,9 @@ class _Comparison:
             for path, value in self.values.get((other, left_out), {}).items():
                 begin[path] = value
                 begin |= {path + side: value for side in SIDES}
+        levels = [begin[path] for path in map("parameters.F_c{}".format, SIDES) if path in begin]
+        if levels:
+            begin["parameters.F_s"] = FALL * min(levels)
         return begin | dict(self.values.get((name, left_out - 1), {}))
 
     def _simple(self, candidates, left_out: int, pieces, options) -> Mapping[str, float]:

@@ -54,8 +54,7 @@ class Differences:
     @property
     def as_good(self) -> np.ndarray:
         """Whether each law (L,) is as good as the best one where several criteria have to agree."""
-        wider = np.minimum(TOGETHER * self.standard_error, self.mean[self.best])
-        return self._within(np.maximum(self.standard_error, wider))
+        return self._within(np.minimum(TOGETHER * self.standard_error, self.mean[self.best]))
 
     def _within(self, allowed: np.ndarray) -> np.ndarray:
         good = np.isfinite(self.mean)

@@ -44,9 +44,9 @@ class Verdict:
 def verdict(laws: Sequence[str], criteria: Sequence[Criterion]) -> Verdict:
     """Judge ``laws``, the simplest first.
 
-    The recommendation is the simplest law within two standard errors of the best (one, if two are
-    more than its error; or within 1 % of its error) by all criteria, else by all to which no law
-    was fitted. A law that is best only by the criterion to which it was fitted is never
+    The recommendation is the simplest law within two standard errors of the best, and with at most
+    twice its error (or within 1 % of its error), by all criteria, else by all to which no law was
+    fitted. A law that is best only by the criterion to which it was fitted is never
     recommended.
     """
     others = [c for c in criteria if not c.fitted]
