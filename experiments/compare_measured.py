@@ -39,7 +39,7 @@ OFFSET = {"load.offset.F": jfric.Free(-20.0, 20.0, init=3.0, scale="linear")}
 
 def emps(folder: Path, fitted_to: str, **options):
     """The axis, its records, and the free parameters for the comparison of its laws."""
-    config = load_config(shipped("emps"))
+    config = load_config(shipped("emps")).opened()
     records = read_experiments(config, folder / "emps/emps_estimation.npz")
     free = {"mass.m": jfric.Free(50.0, 200.0), **OFFSET}
     found = jfric.compare_laws(

@@ -55,7 +55,7 @@ def open_loop(problem: jfric.Problem, experiment: jfric.Experiment) -> float:
 
 def main() -> None:
     path, _ = arguments(__doc__, "emps/emps_estimation.npz")
-    config = load_config(shipped("emps"))
+    config = load_config(shipped("emps")).opened()
     (record,) = read_experiments(config, path)
     controller = config.controller
     assert controller is not None

@@ -214,7 +214,7 @@ def law_figure(results, record, out) -> None:
 
 def main() -> None:
     path, out = arguments(__doc__, "emps/emps_estimation.npz")
-    config = load_config(shipped("emps"))
+    config = load_config(shipped("emps")).opened()
     (record,) = read_experiments(config, path)
     controller = config.controller
     no_offset = jfric.set_parameters(config.problem, {"load.offset.F": 0.0})

@@ -92,6 +92,17 @@ def chain(n: int, massless: bool = False) -> jfric.Problem:
 
 
 slow = pytest.mark.slow
+@functools.cache
+def switched() -> jfric.Problem:
+    """Pulled over spring-slider elements, and put back by an event."""
+    elements = {
+        **oscillator().elements,
+        "jenkins": jfric.Jenkins("u", k=2000.0, R=300.0),
+        "event": jfric.Event("u - 0.1", "up", change={"v.u": "-0.5*v.u"}),
+    }
+    return jfric.Problem(("u",), elements, initial={"u": STILL}, time=4.0)
+
+
 CASES = {
     "event-driven": (oscillator, jfric.EventDriven()),
     "stored states": (oscillator, jfric.EventDriven(adjoint="reverse")),
@@ -108,6 +119,7 @@ CASES = {
     "lowered kernel, several contacts": (
         lambda: chain(2), jfric.EventDriven(kernel="lowered", adjoint="none")
     ),
+    "events and sliders": (switched, jfric.EventDriven()),
     "general kernel, impacts": (block, jfric.EventDriven(kernel="general")),
     "general kernel, many contacts": (lambda: chain(34), jfric.EventDriven(kernel="general")),
     "moreau-jean": (oscillator, jfric.MoreauJean(dt=1e-3)),

@@ -92,7 +92,7 @@ class PiecewiseElements(eqx.Module):
 
     def line(self, inner: Inner) -> tuple[Array, Array, Array]:
         """Coefficients ``k``, ``c`` and ``f`` (ns,) of all elements."""
-        chosen = inner.segment[: self.tables, None] == jnp.arange(self.segments)
+        chosen = inner.segment[: self.tables, None] == np.arange(self.segments, dtype=np.int32)[None, :]
         k, c, f = (
             jnp.sum(jnp.where(chosen, table, 0.0), axis=1) for table in (self.k, self.c, self.f)
         )
@@ -127,7 +127,7 @@ class PiecewiseElements(eqx.Module):
 
     def guards_at(self, inner: Inner) -> Float[Array, "ns 2 3"]:
         """Coefficients (alpha, beta, delta) of the two guards of each element."""
-        chosen = inner.segment[: self.tables, None] == jnp.arange(self.segments)
+        chosen = inner.segment[: self.tables, None] == np.arange(self.segments, dtype=np.int32)[None, :]
         table = jnp.sum(jnp.where(chosen[:, :, None, None], self.guards, 0.0), axis=1)
         if self.sliders is None:
             return table

@@ -67,7 +67,7 @@ class Sliders(eqx.Module):
         return jnp.where(back, segment - self.size, segment), way
 
     def _stuck(self, segment) -> Bool[Array, "e N"]:
-        return jnp.arange(self.size)[None, :] >= self._slipping(segment)[0][:, None]
+        return np.arange(self.size, dtype=np.int32)[None, :] >= self._slipping(segment)[0][:, None]
 
     def joined(self, values: Float[Array, "e N"]) -> Float[Array, " z"]:
         """Values of all sliders in one row, element by element, without the padding."""
@@ -122,7 +122,7 @@ class Sliders(eqx.Module):
         """Coefficients of elongation, its rate and one in the guards: of the next slider, then of
         the reversal or, where none slips, of the next slider in the other direction."""
         count, way = self._slipping(segment)
-        following = jnp.arange(self.size)[None, :] == count[:, None]
+        following = np.arange(self.size, dtype=np.int32)[None, :] == count[:, None]
         at, reach = (jnp.sum(jnp.where(following, x, 0.0), axis=1) for x in (anchor, self.slip))
         nothing, one = jnp.zeros_like(at), jnp.ones_like(at)
         upper = jnp.stack([-one, nothing, at + reach], axis=1)
@@ -130,7 +130,7 @@ class Sliders(eqx.Module):
         never = jnp.stack([nothing, nothing, one], axis=1)
         back = jnp.stack([nothing, way.astype(at.dtype), nothing], axis=1)
         first = jnp.where((way < 0)[:, None], lower, upper)
-        all_slip = count >= np.asarray(self.counts)
+        all_slip = count >= np.asarray(self.counts, np.int32)
         first = jnp.where(all_slip[:, None], never, first)
         second = jnp.where((way == 0)[:, None], lower, back)
         found = jnp.stack([first, second], axis=1)

@@ -60,7 +60,10 @@ def log_changes(prepared, state: State, records: Records, signs: Signs, waits, o
     old, new = state.recorded, shown
     if own is not None:
         changed = jnp.concatenate([changed, on & (own != 0)])
-        old, new = (jnp.concatenate([x, side * own > 0]) for x, side in ((old, 1), (new, -1)))
+        old, new = (
+            jnp.concatenate([x, (side * own > 0).astype(x.dtype)])
+            for x, side in ((old, 1), (new, -1))
+        )
         impacted = jnp.concatenate([impacted, own > 1])
     records, total = write_events(
         records,

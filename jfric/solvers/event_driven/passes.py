@@ -349,7 +349,7 @@ def _watched(
     verdict = verdict.flagged(Flag.STOPPED, decision.stops)
     verdict = verdict.flagged(Flag.GRAZING, decision.passes)
     verdict = verdict.flagged(Flag.ONE_SIDED, decision.starts)
-    several = jnp.sum(logged.count + jnp.sum(decision.logged != 0)) > 1
+    several = jnp.sum(logged.count + jnp.sum(decision.logged != 0, dtype=jnp.int32)) > 1
     changing = prepared.events.mask(lambda e: e.changes)
     several = several & jnp.any((decision.logged != 0) & changing)
     verdict = verdict.flagged(Flag.SIMULTANEOUS, settles & several)

@@ -124,7 +124,7 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
     if flow.lands:
         missing = jnp.where(exact | begins, missing + count * since, count * scale)
     remainder = remainder + missing
-    joined = _behind(step, orientation * columns, orientation * leading, zero, remainder)
+    joined = _behind(step, orientation[None] * columns, orientation[None] * leading, zero, remainder)
 
     def refine(fired, s):
         return _refined(values, curves, fired[-events.count :] & ~affine, s)
@@ -214,12 +214,12 @@ def watch_after(
     # A value that counts as zero at the start of a motion still does where this ends at zero.
     kept = jnp.where(seen.signs.order >= 1, watch.largest, 0.0)
     resolution = ROUNDINGS * jnp.finfo(until.dtype).eps * seen.here
-    leaves = moves & (jnp.max(seen.orientation * until, axis=0) > resolution)
+    leaves = moves & (jnp.max(seen.orientation[None] * until, axis=0) > resolution)
     far = ~decision.changing & (watch.far | leaves)
     return Watch(
         side=jnp.where(moves, after, side).astype(jnp.int32),
         pending=pending.astype(jnp.int32),
-        count=watch.count + (settles & (decision.logged != 0)),
+        count=watch.count + (settles & (decision.logged != 0)).astype(jnp.int32),
         known=jnp.where(moves, fired, watch.known),
         largest=jnp.where(
             moves, jnp.maximum(seen.scale, kept), jnp.maximum(watch.largest, seen.here)
