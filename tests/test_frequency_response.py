@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -89,11 +90,14 @@ def test_an_error_on_curves_side_by_side_reaches_the_caller(monkeypatch):
 
 
 def test_quantities_of_a_cycle_of_each_kind():
-    """Of one linear response, by a word of its own, an observable, a harmonic and an amplitude."""
+    """Of one linear response, by a word of its own, an observable, a harmonic and an amplitude.
+    Nobody need give a time for a cycle."""
     response = jfric.frequency_response(oscillator(), "load", 0.99, 1.0)
     w = response.frequency
     size = np.abs(F / (1.0 - w**2 + 1j * C * w))
-    found = response.observe("energy_loss, max.v.x, harmonic.x, x")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        found = response.observe("energy_loss, max.v.x, harmonic.x, x")
     expected = {
         "energy_loss": np.pi * C * w * size**2,
         "max.v.x": w * size,

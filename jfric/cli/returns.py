@@ -204,7 +204,8 @@ def _print_exponents(table: xarray.Dataset, means: xarray.DataArray) -> None:
     names = [str(d) for d in means.dims]
     parts = table["lyapunov_exponent"]
     count = parts.sizes["part"]
-    error = parts.std("part", ddof=1) / np.sqrt(count) if count > 1 else means * np.nan
+    with np.errstate(invalid="ignore"):  # neighbours that became one motion have -inf
+        error = parts.std("part", ddof=1) / np.sqrt(count) if count > 1 else means * np.nan
     values, errors, rows = np.asarray(means), np.asarray(error), []
     for place in list(np.ndindex(values.shape))[:MOST_LISTED]:
         at = [f"{float(means[n][i]):.9g}" for n, i in zip(names, place, strict=True)]

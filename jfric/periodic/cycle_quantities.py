@@ -22,7 +22,7 @@ from jfric.results.signals import look_up
 from jfric.solvers.simulation import call_compiled
 from jfric.sweeps.observing import observe
 from jfric.system.naming import set_parameters
-from jfric.system.problem import Problem
+from jfric.system.problem import Problem, TimeSpan
 from jfric.system.states import state_units
 
 #: Number of orbits that are measured in one batch.
@@ -153,7 +153,7 @@ def cycle(shooting: Shooting, problem: Problem, drive: Drive, quantities, start,
     begins = jnp.asarray(start, state.dtype)
     period = shooting.period_of(problem, jnp.zeros(()))
     begun = with_start(problem, begins, state)
-    begun = eqx.tree_at(lambda p: p.time.end, begun, begins + period)
+    begun = eqx.tree_at(lambda p: p.time, begun, TimeSpan(begins + period, begins))
     dofs, states = list(problem.dofs), list(state_units(problem))
     forms = {"": dofs, "v.": dofs, "z.": states}
     ends = [f"final.{form}{name}" for form, names in forms.items() for name in names]

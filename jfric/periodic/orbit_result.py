@@ -15,7 +15,7 @@ from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.shooting import Shooting
 from jfric.periodic.state_vector import axes_of, with_start
 from jfric.results.signals import contact_names
-from jfric.system.problem import Problem
+from jfric.system.problem import Problem, TimeSpan
 
 
 def orbit_of(shooting: Shooting, problem: Problem, found: Found) -> PeriodicOrbit:
@@ -27,7 +27,8 @@ def orbit_of(shooting: Shooting, problem: Problem, found: Found) -> PeriodicOrbi
     values, vectors = multipliers(monodromy)
     period = jnp.asarray(shooting.period_of(problem, z.period), z.states.dtype)
     begun = with_start(problem, problem.resolved().time.start, z.states[0])
-    begun = eqx.tree_at(lambda p: p.time.end, begun, begun.time.start + period)
+    begins = begun.time.start
+    begun = eqx.tree_at(lambda p: p.time, begun, TimeSpan(begins + period, begins))
     times, codes = motion.times.ravel(), motion.codes.reshape(-1, 4)
     order = jnp.argsort(jax.lax.stop_gradient(times), stable=True)
     return PeriodicOrbit(
