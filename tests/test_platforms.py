@@ -92,6 +92,8 @@ def chain(n: int, massless: bool = False) -> jfric.Problem:
 
 
 slow = pytest.mark.slow
+
+
 @functools.cache
 def switched() -> jfric.Problem:
     """Pulled over spring-slider elements, and put back by an event."""

@@ -1,6 +1,7 @@
 """Sweeps against closed forms, their tables, figures, and refusals."""
 
 import functools
+import json
 import re
 import shlex
 import subprocess
@@ -508,13 +509,18 @@ def test_command_sweeps_load_histories(tmp_path, monkeypatch):
     """VE0061: the residual displacement is mu Fz / k."""
     monkeypatch.chdir(tmp_path)
     line = ["sweep", str(ROOT / "configs" / "ve0061.toml"), "--vary", "friction.mu=0.1:0.3:3"]
-    line += ["--observe", "final.u,max.u", "--solver", "quasi-static", "--out", "r.zarr"]
+    line += ["--observe", "final.u,max.u", "--solver", "quasi-static", "--out", "r.zarr", "--json"]
     result = CliRunner().invoke(app, line)
     assert result.exit_code == 0, result.output
+    printed = json.loads(result.stdout)
     table = jfric.open_sweep("r.zarr")
     mu = np.linspace(0.1, 0.3, 3)
     np.testing.assert_allclose(table["final.u"], mu * 1000.0 / 6000.0, rtol=1e-12)
     np.testing.assert_allclose(table["max.u"], (900.0 - mu * 1000.0) / 6000.0, rtol=1e-12)
+    assert printed["axes"] == {"friction.mu": mu.tolist()}
+    assert printed["values"]["max.u"] == table["max.u"].values.tolist()
+    assert printed["values"]["status"] == [0, 0, 0]
+    assert printed["units"]["max.u"] == "m"
 
 
 def test_command_says_how_many_failed(tmp_path, monkeypatch):

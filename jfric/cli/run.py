@@ -193,12 +193,12 @@ def _print(config: Config, outcome: Outcome, settings: dict[str, Any]) -> None:
     for name, value in outcome.further.items():
         sided = "" if bool(solution.differentiable) else "; one-sided, see the flags"
         tell(f"{name} = {value:.10g} (SI units{sided})")
-    impacts = int(solution.events.impact[: int(solution.events.count)].sum())
+    count = int(solution.events.count)
+    impacts = int(solution.events.impact[:count].sum())
+    times = solution.events.time  # shorter than all events where the log is full
+    last = f", the last at {float(times[count - 1]):.10g} s" if 0 < count <= len(times) else ""
     solver = ", ".join(str(v) for k, v in settings.items() if k in ("name", "flow"))
-    tell(
-        f"events {int(solution.events.count)} (impacts {impacts}), steps {int(solution.steps)}, "
-        f"solver {solver}"
-    )
+    tell(f"events {count} (impacts {impacts}{last}), steps {int(solution.steps)}, solver {solver}")
     tell(f"status: {_status(config, solution)}")
     for flag in flags_in(int(solution.flags)):
         tell(f"flag {str(flag.name).lower()}: {flag.message}")

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jfric.cli import options
 from jfric.cli.app import answer, called, command, tell, wrote
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
     from jfric.files.config import Config
     from jfric.system.problem import Problem
+
+
+#: Trajectories up to which --json prints the values; tables of more are read from their store.
+PRINTED = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +122,7 @@ def sweep(given: SweepSettings) -> bool:
             "computed": summary.computed,
             "seconds": summary.seconds,
             "failed": {status.name.lower(): count for status, count in failed.items()},
+            **(_values(store) if prepared.design.size <= PRINTED else {}),
         }
     )
     print_counts(prepared.design.size, summary.computed, summary.seconds)
@@ -127,6 +132,17 @@ def sweep(given: SweepSettings) -> bool:
     if given.plot:
         _draw(store, None, None)
     return not failed
+
+
+def _values(store: Path) -> dict[str, Any]:
+    """Axes of a table, values over these axes and units, for JSON."""
+    from jfric.sweeps.store import open_sweep
+
+    table = open_sweep(store)
+    axes = {name: x.values.tolist() for name, x in table.coords.items()}
+    values = {name: x.values.tolist() for name, x in table.data_vars.items()}
+    units = {name: x.attrs["units"] for name, x in table.variables.items() if x.attrs.get("units")}
+    return {"axes": axes, "values": values, "units": units}
 
 
 def _times(config: Config, text: str | None) -> np.ndarray | None:

@@ -90,9 +90,13 @@ class PiecewiseElements(eqx.Module):
         """Row of a table (``"k"``, ``"c"``, ``"f"``, ``"guards"``) for each element's segment."""
         return getattr(self, table)[jnp.arange(self.tables), segment]
 
+    def _chosen(self, segment: Int[Array, " ns"]) -> Bool[Array, "t s"]:
+        """Whether each element from a table is in each of its segments."""
+        return segment[: self.tables, None] == np.arange(self.segments, dtype=np.int32)[None, :]
+
     def line(self, inner: Inner) -> tuple[Array, Array, Array]:
         """Coefficients ``k``, ``c`` and ``f`` (ns,) of all elements."""
-        chosen = inner.segment[: self.tables, None] == np.arange(self.segments, dtype=np.int32)[None, :]
+        chosen = self._chosen(inner.segment)
         k, c, f = (
             jnp.sum(jnp.where(chosen, table, 0.0), axis=1) for table in (self.k, self.c, self.f)
         )
@@ -127,7 +131,7 @@ class PiecewiseElements(eqx.Module):
 
     def guards_at(self, inner: Inner) -> Float[Array, "ns 2 3"]:
         """Coefficients (alpha, beta, delta) of the two guards of each element."""
-        chosen = inner.segment[: self.tables, None] == np.arange(self.segments, dtype=np.int32)[None, :]
+        chosen = self._chosen(inner.segment)
         table = jnp.sum(jnp.where(chosen[:, :, None, None], self.guards, 0.0), axis=1)
         if self.sliders is None:
             return table

@@ -124,7 +124,9 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
     if flow.lands:
         missing = jnp.where(exact | begins, missing + count * since, count * scale)
     remainder = remainder + missing
-    joined = _behind(step, orientation[None] * columns, orientation[None] * leading, zero, remainder)
+    joined = _behind(
+        step, orientation[None] * columns, orientation[None] * leading, zero, remainder
+    )
 
     def refine(fired, s):
         return _refined(values, curves, fired[-events.count :] & ~affine, s)
