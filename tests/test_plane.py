@@ -627,3 +627,77 @@ def test_a_body_lets_go_beside_one_that_a_plane_and_a_guide_hold():
     found = jfric.simulate(problem, WITHOUT_DERIVATIVES)
     found.check()
     np.testing.assert_allclose(found.final.q, [0.0, 0.0, 0.5], atol=1e-12)
+
+
+#: A block that a guide and a plane hold at a wall; a second one rubs beside it.
+AT_A_WALL = """
+dofs = ["a", "b", "c"]
+[time]
+end = 4.0
+[mass]
+a = {{dof = "a", m = {m[0]}}}
+b = {{dof = "b", m = {m[1]}}}
+c = {{dof = "c", m = {m[2]}}}
+[spring]
+a = {{dof = "a", k = {k[0]}}}
+b = {{dof = "b", k = {k[1]}}}
+c = {{dof = "c", k = {k[2]}}}
+[initial.b]
+v = {v}
+[load.b]
+dof = "b"
+F = {{harmonic = {{amplitude = {F[0]}, omega = {F[1]}, phase = {F[2]}}}}}
+[load.c]
+dof = "c"
+F = {{steps = {{times = {at}, values = {steps}}}}}
+[friction.guide]
+direction = {{a = {w[0]}, b = {w[1]}}}
+mu_s = {mu[0]}
+mu_d = {mu[1]}
+N = {mu[2]}
+[friction.other]
+direction = {{c = {other[0]}}}
+mu_s = {other[1]}
+mu_d = {other[2]}
+N = {other[3]}
+[friction.plate]
+plane = ["a", "b"]
+mu = {plane[0]}
+N = {{sum = [{plane[1]},
+    {{harmonic = {{amplitude = {plane[2]}, omega = {plane[3]}, phase = {plane[4]}}}}}]}}
+[contact.wall]
+normal = {{b = {n}}}
+e = {e}
+gap = {gap}
+"""
+BLOCKS = {
+    "a limit that nothing else relieves": {
+        "m": (1.5, 1.0, 1.0), "k": (6.0, 7.0, 4.0), "v": -1.5, "F": (2.0, 2.0, np.pi),
+        "at": [1.5, 2.5], "steps": [1.5, 2.0, 1.5], "w": (-1.5, 1.0), "mu": (0.25, 0.1875, 1.5),
+        "other": (-1.5, 0.5, 0.25, 2.0), "plane": (0.25, 3.0, 0.75, 2.0, 0.0),
+        "n": 1.0, "e": 0.0, "gap": 0.0,
+    },
+    "the wall lets go as the plane begins to slide": {
+        "m": (1.5, 0.5, 2.0), "k": (2.0, 5.0, 1.0), "v": 0.0, "F": (1.0, 2.0, np.pi),
+        "at": [0.5, 2.5], "steps": [0.0, 0.5, 0.5], "w": (-1.5, 0.5), "mu": (0.5, 0.25, 1.5),
+        "other": (-1.0, 0.25, 0.25, 1.5), "plane": (0.25, 2.5, 1.25, 3.0, np.pi / 2),
+        "n": -1.0, "e": 0.0, "gap": 0.0,
+    },
+    "the guide's friction drops as the plane begins to slide": {
+        "m": (2.0, 0.5, 1.5), "k": (1.0, 8.0, 1.0), "v": 1.0, "F": (1.5, 3.0, np.pi / 2),
+        "at": [1.0, 3.0], "steps": [-1.0, -2.0, 1.0], "w": (-0.5, 0.5), "mu": (0.75, 0.375, 2.5),
+        "other": (1.5, 0.75, 0.75, 1.5), "plane": (0.75, 3.0, 1.5, 3.0, 0.0),
+        "n": -1.0, "e": 0.5, "gap": 0.3,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_guide_a_plane_and_a_wall_let_go_in_a_motion_that_exists(name):
+    """Each ended as inconsistent at an instant from which one motion leads on."""
+    problem = loads(AT_A_WALL.format(**BLOCKS[name])).problem
+    ts = np.linspace(0.0, 4.0, 81)
+    solution = jfric.simulate(problem, WITHOUT_DERIVATIVES, ts=ts).check()
+    assert float(jfric.contact_residual(problem, solution).max()) < 1e-9
+    assert np.ptp(np.asarray(solution.q)[:, :2]) > 1e-3

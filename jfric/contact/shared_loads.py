@@ -191,6 +191,9 @@ def preload(null: Float[Array, "m m"], reactions: Float[Array, " m"], limits: Li
         return x, sharp, best, jnp.maximum(largest, found)
 
     none = jnp.zeros((k,), dtype)
+    # A limit that no preload changes says nothing about how large a preload should be.
+    own = jax.vmap(lambda x: limits.linear(reactions + x))(columns.T) - limits.linear(reactions)
+    limits = limits._replace(used=limits.used & (jnp.abs(own) > UNCHANGED).any(axis=0))
     before = smallest(none)
     start = jnp.append(none, jnp.minimum(before, 0.0) - 1.0)
     carry = start, jnp.ones((), dtype), none, before

@@ -153,6 +153,12 @@ def choose(start: Start, begun: Step, on: Bool[Array, ""]) -> Choice:
         start_pivoting()._replace(flips=pivoting.flips),
         pivoting,
     )
+    if prepared.releases:
+        # Static limits of contacts that begin to slide have failed in all modes: their friction
+        # drops from now on, and the modes are tried once more.
+        again = ~settled & (pivoting.flips > flip_limit(flips.shape[0])) & ~released.all()
+        released = released | again
+        pivoting = jax.tree.map(lambda a, b: jnp.where(again, a, b), start_pivoting(), pivoting)
     sharing, rearranged = state.sharing, jnp.asarray(False)
     if sharing is not None:
         sharing, rearranged = share_loads(frozen, still, equations, begun, signs, transition)
