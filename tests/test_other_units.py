@@ -26,7 +26,7 @@ GENERIC = 0.0
 @pytest.mark.parametrize(
     ("kind", "structure", "lanes"),
     [
-        ("belts", 1, 12),
+        pytest.param("belts", 1, 12, marks=pytest.mark.slow),
         *(
             pytest.param(kind, structure, 64, marks=pytest.mark.slow)
             for structure in range(3)

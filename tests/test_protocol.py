@@ -181,7 +181,7 @@ def test_another_end_is_no_reason_to_compile(monkeypatch):
     assert len(ends) == 1
 
 
-@pytest.mark.parametrize("flow", ["exact", "runge-kutta"])
+@pytest.mark.parametrize("flow", ["exact", pytest.param("runge-kutta", marks=pytest.mark.slow)])
 def test_single_precision(flow):
     """Single-precision inputs give single-precision results, and one warning."""
     warn_once.cache_clear()
