@@ -120,7 +120,11 @@ def test_bodies_of_unknown_angle_are_put_together_while_traced_as_well():
     np.testing.assert_allclose(np.abs(phi), np.pi, atol=1e-8)
 
 
-@pytest.mark.parametrize("problem", [pendulum(angle=0.3), sunk(-1.0)], ids=["joint", "contact"])
+@pytest.mark.parametrize(
+    "problem",
+    [pytest.param(pendulum(angle=0.3), marks=pytest.mark.slow), sunk(-1.0)],
+    ids=["joint", "contact"],
+)
 def test_a_concrete_problem_is_built_while_something_else_is_traced(problem):
     alone = jfric.simulate(problem, end=0.1).final.q
     found = jax.jit(lambda end: jfric.simulate(problem, end=end).final.q)(0.1)

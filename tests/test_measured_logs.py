@@ -535,7 +535,8 @@ def test_a_record_outside_of_the_simulated_time_is_refused(tmp_path, first):
         run_fit(loads(ROTOR + table), [path], free)
 
 
-@pytest.mark.parametrize("first", [pytest.param(-0.5, marks=pytest.mark.slow), 3.0])
+@pytest.mark.slow  # its siblings: fits of other records
+@pytest.mark.parametrize("first", [-0.5, 3.0])
 def test_a_problem_that_starts_with_its_record_is_fitted(tmp_path, first):
     path, table, free = outside(tmp_path, first)
     moved = ROTOR.replace("[time]\n", f'[time]\nstart = "{first} s"\n')

@@ -451,14 +451,21 @@ def test_outcomes_and_derivatives_are_checked(tmp_path):
     ):
         done = call(app, [*arguments[:4], "--derivative", slope])
         assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
-    done = call(app, [*arguments, "--derivative", "event_time(9)/mass.m"])  # there is no event
-    assert json.loads(done.stdout)["derivatives"]["derivative(event_time(9)/mass.m)"] == "nan"
     shared = SWING.replace("k = 1.0", 'k = "$stiff"') + "[parameters]\nstiff = 1.0\n"
     file.write_text(shared)
     done = call(app, [*arguments[:4], "--derivative", "final.u/spring.k"])
     assert "spring.k is computed from shared parameters; take parameters.stiff" in done.stderr
     file.write_text(SWING + OUTCOME.replace('"ok"', '"okay"'))
     assert "found 'okay'" in call(app, ["show", str(file)]).stderr
+
+
+@pytest.mark.slow  # its sibling: a derivative that there is
+def test_the_derivative_of_an_event_that_is_none(tmp_path):
+    file = tmp_path / "swing.toml"
+    file.write_text(SWING + OUTCOME)
+    arguments = ["run", str(file), "--out", str(tmp_path), "--json"]
+    done = CliRunner().invoke(app, [*arguments, "--derivative", "event_time(9)/mass.m"])
+    assert json.loads(done.stdout)["derivatives"]["derivative(event_time(9)/mass.m)"] == "nan"
 
 
 @pytest.mark.parametrize(
