@@ -105,6 +105,7 @@ def test_the_start_follows_where_a_model_changes():
     np.testing.assert_allclose(slopes, np.sin(angles), atol=1e-7)
 
 
+@pytest.mark.slow  # its sibling: starts that follow where a model changes
 def test_bodies_of_unknown_angle_are_put_together_while_traced_as_well():
     """A centre of mass above the pin turns the rod by half a turn: at the angle zero Newton's step
     is zero, only turned rods lead there."""

@@ -235,7 +235,8 @@ def test_a_number_out_of_its_bounds_ends_the_run(change, status):
     assert abs(final.t - 0.25) < 1e-14
 
 
-@pytest.mark.parametrize("period", [1e-2, pytest.param(1e-3, marks=pytest.mark.slow)])
+@pytest.mark.slow  # its siblings: the example of sampled_orbit, and hunting as a motion
+@pytest.mark.parametrize("period", [1e-2, 1e-3])
 def test_hunting_is_an_orbit_of_the_map_of_samples(period):
     """The orbit closes in the exact reference, and a small deviation along the first eigenvector
     grows in it by the first multiplier."""

@@ -238,6 +238,7 @@ def test_a_check_of_a_motion_without_stop_says_so(tmp_path):
     assert not result.passed
 
 
+@pytest.mark.slow  # its sibling: parts of a trajectory
 @pytest.mark.parametrize(
     "solver",
     [
