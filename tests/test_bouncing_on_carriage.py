@@ -28,7 +28,7 @@ def _numbers(count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "count"), [("general", 256), pytest.param("lowered", 256, marks=pytest.mark.slow)]
+    ("kernel", "count"), [("general", 64), pytest.param("lowered", 256, marks=pytest.mark.slow)]
 )
 def test_bounces_end_although_friction_acts_in_between(kernel, count):
     """Impacts accumulate while the carriage sticks and slides between any two of them: flights that

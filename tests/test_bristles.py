@@ -251,7 +251,7 @@ def test_a_start_may_slide_backwards_over_a_moving_support():
 
 
 @pytest.mark.parametrize(
-    "name", ["dahl", *(pytest.param(n, marks=pytest.mark.slow) for n in ("bouc_wen", "lugre"))]
+    "name", [pytest.param(n, marks=pytest.mark.slow) for n in ("dahl", "bouc_wen", "lugre")]
 )
 def test_an_impact_turns_the_sliding_of_bristles(name):
     """The sign of sliding stayed that before the impact: the velocity passes zero without being

@@ -129,7 +129,15 @@ def test_run_with_changed_parameters_leaves_its_checks_out(tmp_path):
     assert (tmp_path / "run-002.parquet").exists()
 
 
-def test_run_says_which_derivatives_have_one_side_only(tmp_path):
+@pytest.mark.parametrize(
+    ("held", "side"),
+    [
+        pytest.param("", "(SI units)", marks=pytest.mark.slow),
+        ("[friction]\ndof = 'u'\nlimit = '4 N'\n", "(SI units; one-sided, see the flags)"),
+    ],
+    ids=["swing", "held"],
+)
+def test_run_says_which_derivatives_have_one_side_only(held, side, tmp_path):
     """A swing has derivatives on both sides; at a load that friction just holds there is one."""
     swing = """dofs = ["u"]
 [time]
@@ -144,16 +152,11 @@ k = "4 N/m"
 [initial.u]
 q = "1 m"
 """
-    held = "[friction]\ndof = 'u'\nlimit = '4 N'\n"
-    for text, side in (
-        (swing, "(SI units)"),
-        (swing + held, "(SI units; one-sided, see the flags)"),
-    ):
-        (tmp_path / "swing.toml").write_text(text)
-        arguments = ("run", tmp_path / "swing.toml", "--out", tmp_path)
-        result = call(*arguments, "--derivative", "final.u/spring.k")
-        assert result.exit_code == 0, result.output
-        assert side in " ".join(result.output.split())
+    (tmp_path / "swing.toml").write_text(swing + held)
+    arguments = ("run", tmp_path / "swing.toml", "--out", tmp_path)
+    result = call(*arguments, "--derivative", "final.u/spring.k")
+    assert result.exit_code == 0, result.output
+    assert side in " ".join(result.output.split())
 
 
 def test_results_are_printed_for_programs_or_not_at_all(tmp_path):

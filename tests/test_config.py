@@ -1,6 +1,7 @@
 """Files and units: what a description becomes, and that writing and reading are inverse."""
 
 import dataclasses
+import functools
 import json
 import math
 import re
@@ -27,6 +28,7 @@ from jfric.system.formula import read_formula
 from jfric.system.units import DIMENSIONS, UnitError, to_si
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
+loaded = functools.cache(load_config)
 
 
 def assert_equal(first: jfric.Problem, second: jfric.Problem) -> None:
@@ -43,7 +45,7 @@ def problem_of(text: str, *, dofs: str = 'dofs = ["u"]', path="x.toml") -> jfric
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
 def test_shipped_configurations_survive_a_round_trip(path):
-    config = load_config(path)
+    config = loaded(path)
     # A machine in a loop is data for fits: it does not run by itself.
     assert config.checks or config.data is not None
     assert config.title
@@ -550,10 +552,14 @@ def test_a_file_is_read_inside_a_function_that_jax_traces():
     assert found["spring.k"] == plain["spring.k"]
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [p if i % 4 == 0 else pytest.param(p, marks=pytest.mark.slow) for i, p in enumerate(CONFIGS)],
+    ids=lambda path: path.stem,
+)
 def test_times_of_a_file_lie_in_its_span_in_single_precision(path):
     """A check at the end of a span whose end rounding has put before it was refused."""
-    expected = [str(check.quantity) for check in load_config(path).checks]
+    expected = [str(check.quantity) for check in loaded(path).checks]
     with jax.enable_x64(False):
         assert [str(check.quantity) for check in load_config(path).checks] == expected
 

@@ -38,7 +38,9 @@ def test_hunting_agrees_with_an_exact_reference_at_every_sample():
     assert np.abs(np.asarray(solution.v[:, 0]) - rows[:, 1]).max() < 1e-10
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))]
+)
 def test_random_loops_agree_with_an_exact_reference(seed):
     """Random gains, periods, delays, limits and encoder steps of one mass with friction."""
     draw = np.random.default_rng(2911801 + seed)
@@ -76,7 +78,9 @@ def test_random_loops_agree_with_an_exact_reference(seed):
     assert np.abs(np.asarray(solution.q[:, 0]) - rows[:, 0]).max() < 1e-9
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))]
+)
 def test_random_loops_of_two_masses_with_play_agree_with_an_exact_reference(seed):
     """A driven mass, a spring with play, a second mass; friction on both."""
     draw = np.random.default_rng(2911851 + seed)
@@ -142,6 +146,7 @@ def test_a_run_goes_on_where_another_ended_between_two_samples():
     assert rest.loops.taken[0] == whole.loops.taken[0]
 
 
+@pytest.mark.slow  # its sibling: runs one by one, and sweeps
 def test_a_batch_of_loops_is_that_of_single_runs():
     problem, kp = servo(time=2.0), jnp.linspace(2.0, 8.0, 5)
 
@@ -230,7 +235,8 @@ def test_a_number_out_of_its_bounds_ends_the_run(change, status):
     assert abs(final.t - 0.25) < 1e-14
 
 
-@pytest.mark.parametrize("period", [1e-2, pytest.param(1e-3, marks=pytest.mark.slow)])
+@pytest.mark.slow  # its siblings: the example of sampled_orbit, and hunting as a motion
+@pytest.mark.parametrize("period", [1e-2, 1e-3])
 def test_hunting_is_an_orbit_of_the_map_of_samples(period):
     """The orbit closes in the exact reference, and a small deviation along the first eigenvector
     grows in it by the first multiplier."""

@@ -65,7 +65,7 @@ def test_the_limit_surface_is_what_sliding_reaches():
     velocity = rng.normal(size=(200, 3)) * 10.0 ** rng.uniform(-4.0, 4.0, (200, 1))
     velocity[:, 2] *= 10.0 ** rng.uniform(-6.0, 6.0, 200)
     velocity[0], velocity[1], velocity[2] = (1.0, 0.0, 0.0), (0.0, 0.0, -1.0), (1.0, 0.0, 1.0)
-    friction = np.asarray(jax.vmap(disc_friction)(velocity))
+    friction = np.asarray(jax.jit(jax.vmap(disc_friction))(velocity))
     size, normal = jax.jit(jax.vmap(disc_gauge))(0.3 * friction)
     np.testing.assert_allclose(size, 0.3, rtol=1e-13)
     unit = velocity / np.linalg.norm(velocity, axis=1)[:, None]
@@ -79,7 +79,7 @@ def test_the_limit_surface_is_what_sliding_reaches():
     for derivative, weight in zip(
         (jax.grad(along), jax.grad(jax.grad(along))), weights, strict=True
     ):
-        np.testing.assert_allclose(derivative(0.0), weight @ values, rtol=1e-6)
+        np.testing.assert_allclose(jax.jit(derivative)(0.0), weight @ values, rtol=1e-6)
 
 
 def test_friction_that_holds_best():
@@ -88,14 +88,15 @@ def test_friction_that_holds_best():
     A = rng.normal(size=(300, 3, 3))
     D = A @ A.transpose(0, 2, 1) + 0.01 * np.eye(3)
     needed = rng.normal(size=(300, 3))
-    size = np.asarray(jax.vmap(disc_gauge)(needed).size)
+    gauge = jax.jit(jax.vmap(disc_gauge))
+    size = np.asarray(gauge(needed).size)
     needed *= (10.0 ** rng.uniform(-0.5, 1.5, 300) / size)[:, None]
     # Some at the limit itself.
-    needed[:20] *= ((1.0 + 1e-12) / np.asarray(jax.vmap(disc_gauge)(needed[:20]).size))[:, None]
+    needed[:20] *= ((1.0 + 1e-12) / np.asarray(gauge(needed).size)[:20])[:, None]
     free = -np.einsum("kij,kj->ki", D, needed)
     hold = jax.jit(jax.vmap(lambda D, free: disc_holding(D, free, 1.0, 1e-9)))
     friction, n, holds = (np.asarray(x) for x in hold(D, free))
-    size = np.asarray(jax.vmap(disc_gauge)(needed).size)
+    size = np.asarray(gauge(needed).size)
     np.testing.assert_array_equal(holds, size <= 1.0 - 1e-9)
     assert 30 < holds.sum() < 200
     left = free + np.einsum("kij,kj->ki", D, friction)
@@ -106,7 +107,7 @@ def test_friction_that_holds_best():
     kappa = np.sum(left * n, axis=1)[:, None]
     assert np.all(kappa >= -1e-12 * scale)
     np.testing.assert_allclose(((left - kappa * n) / scale)[~holds], 0.0, atol=1e-11)
-    best = -np.asarray(jax.vmap(disc_friction)(n))
+    best = -np.asarray(jax.jit(jax.vmap(disc_friction))(n))
     np.testing.assert_allclose(friction[~holds], best[~holds], atol=1e-14)
 
 

@@ -44,6 +44,7 @@ def test_an_early_end_is_written_and_printed(solver, name, options, tmp_path):
     assert (tmp_path / "run-001.png").exists()
 
 
+@pytest.mark.slow  # its sibling: a run that says where it got
 def test_the_exit_status_of_a_file_without_checks(tmp_path):
     """1 where the trajectory ends before its time, though there is nothing else to fail."""
     path = tmp_path / "block.toml"

@@ -45,7 +45,13 @@ def in_python() -> jfric.Problem:
     return cart(kinetic=kinetic, potential=potential)
 
 
-@pytest.mark.parametrize("make", [lambda: cart(kinetic=KINETIC, potential=POTENTIAL), in_python])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: cart(kinetic=KINETIC, potential=POTENTIAL),
+        pytest.param(in_python, marks=pytest.mark.slow),
+    ],
+)
 def test_lagrange_equations(make):
     """Against the equations by hand."""
     problem = make()

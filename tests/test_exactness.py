@@ -99,6 +99,7 @@ def test_a_block_held_at_the_edge_of_its_cone_obeys_a_later_jump_of_the_load(aft
     assert int(solution.events.count) == int(beyond != 0.0)
 
 
+@pytest.mark.slow  # its sibling: a block that a belt does not carry
 def test_stick_on_a_belt_and_between_bodies_does_not_drift():
     solution = jfric.simulate(_stack(), ts=np.linspace(0.0, 1e3, 501))
     assert solution.status == jfric.Status.OK
@@ -229,6 +230,7 @@ def test_random_oscillators_keep_the_balance_of_energy_and_the_laws(seed):
         assert lost >= 0.0
 
 
+@pytest.mark.slow  # its sibling: an impact at the start
 def test_an_impact_just_after_the_start_has_its_own_time():
     """The gap closes after 1e-13 of the motion's time scale: far below the shortest step that is
     tried where nothing is known of the zeros on it."""
@@ -252,7 +254,8 @@ def test_an_impact_just_after_the_start_has_its_own_time():
     assert int(solution.steps) < 100
 
 
-@pytest.mark.parametrize("kernel", ["general", pytest.param("lowered", marks=pytest.mark.slow)])
+@pytest.mark.slow  # its sibling: bounces that end on a carriage
+@pytest.mark.parametrize("kernel", ["general", "lowered"])
 def test_a_ball_comes_to_rest_on_a_floor_wherever_the_origin_is(kernel):
     """Far from the origin its flights sink below the rounding of its coordinates long before the
     time that they would still take is negligible. They end at sqrt(2 h / g) (1 + e) / (1 - e)."""

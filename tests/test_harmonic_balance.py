@@ -314,6 +314,7 @@ def test_a_rigid_contact_may_press_but_not_open():
     assert opened.status[0] in (BalanceStatus.OPENS, BalanceStatus.UNSOLVED)
 
 
+@pytest.mark.slow
 def test_a_normal_force_that_pulls_is_a_status():
     pulls = jfric.Sum([1.0, jfric.Harmonic(1.5, 1.2)])
     problem = oscillator(damping=0.1, friction=jfric.Friction("x", jfric.Coulomb(0.1), N=pulls))

@@ -190,7 +190,9 @@ def mass_on_sliders(count=4, end=4.0):
     return jfric.Problem(["u"], elements, initial={"u": START(q=0.01)}, time=end), k, R
 
 
-@pytest.mark.parametrize("count", [1, 4, 16])
+@pytest.mark.parametrize(
+    "count", [pytest.param(1, marks=pytest.mark.slow), 4, pytest.param(16, marks=pytest.mark.slow)]
+)
 def test_a_mass_on_sliders(count):
     problem, k, R = mass_on_sliders(count)
     solution = jfric.simulate(problem, ts=jnp.array([0.0, 4.0]))

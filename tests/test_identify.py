@@ -163,6 +163,7 @@ def test_uncertainties_agree():
     np.testing.assert_allclose(again, gauss, rtol=0.4)
 
 
+@pytest.mark.slow  # its sibling: scatter that is given
 def test_estimated_noise_is_that_of_the_data():
     unknown = jfric.Experiment(T, y=measured().y)
     result = jfric.fit(oscillator(), unknown, starting(0.1, 4900.0), solver=SOLVER, starts=1)

@@ -53,6 +53,7 @@ def test_noise_is_filtered_and_told():
     assert np.all(sd > 0.0)
 
 
+@pytest.mark.slow  # its sibling: one record
 def test_several_records_are_taken_together():
     one = inverse_regression(problem(), record(), NAMES)
     two = inverse_regression(problem(), [record(), record()], NAMES)

@@ -1,6 +1,7 @@
 """Random systems judged by a second program, and by changes that must have no effect."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -41,13 +42,23 @@ def test_differences_have_names():
     assert judge(one, ("traceback: KeyError: 'x'", {}), 1e-6).startswith("WRONG outcome")
 
 
+@pytest.fixture
+def interpreted(monkeypatch):
+    """Small steps without machine code: compiling it takes longer than some thousand steps."""
+    numba = pytest.importorskip("numba")
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
+    monkeypatch.delitem(sys.modules, "stepped_systems", raising=False)
+    yield
+    sys.modules.pop("stepped_systems", None)
+
+
+@pytest.mark.usefixtures("interpreted")
 def test_small_steps_see_a_wrong_motion():
-    pytest.importorskip("numba")
     t = 2.0 * OUTPUTS[:, None]
     # Slows down by 1 m/s2 until it rests.
     q = np.where(t < 1.5, 1.5 * t - 0.5 * t**2, 1.125)
-    assert stepped(BLOCK, answer(q)[1], 2000) == ""
-    assert stepped(BLOCK, answer(1.01 * q)[1], 2000).startswith("WRONG motion")
+    assert stepped(BLOCK, answer(q)[1], 50) == ""
+    assert stepped(BLOCK, answer(1.01 * q)[1], 50).startswith("WRONG motion")
 
 
 PEAK = """
@@ -67,6 +78,7 @@ F = {linear = {times = [0.0, 1.0, 2.0], values = [0.0, 1.000001, 0.0]}}
 """
 
 
+@pytest.mark.slow  # its sibling: small steps without machine code
 def test_small_steps_see_a_peak_that_passes_a_limit_for_less_than_a_step():
     pytest.importorskip("numba")
     s = np.maximum(2.0 * OUTPUTS[:, None] - 1.0, 0.0)
@@ -100,6 +112,7 @@ v = 1e-6
 """
 
 
+@pytest.mark.slow  # its sibling: small steps without machine code
 def test_small_steps_see_that_sliding_in_a_plane_turns_around_and_does_not_stop():
     pytest.importorskip("numba")
     t, turn = OUTPUTS, 0.5 / 1.1
@@ -138,11 +151,11 @@ mu = 0.75
 """
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_small_steps_rest_as_long_as_any_shares_of_a_load_hold():
-    pytest.importorskip("numba")
     rest = np.zeros((24, 2))
-    assert stepped(TWO_FLOORS % 0.74, answer(rest)[1], 2000) == ""
-    assert stepped(TWO_FLOORS % 1.0, answer(rest)[1], 2000).startswith("WRONG motion")
+    assert stepped(TWO_FLOORS % 0.74, answer(rest)[1], 20) == ""
+    assert stepped(TWO_FLOORS % 1.0, answer(rest)[1], 20).startswith("WRONG motion")
 
 
 OBLIQUE = """
@@ -163,12 +176,12 @@ gap = 0.2
 """
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_small_steps_reverse_sliding_by_the_impact_that_causes_it():
-    pytest.importorskip("numba")
     q = np.where(OUTPUTS < 0.2, OUTPUTS, 0.2 - 0.5 * (OUTPUTS - 0.2))[:, None]
-    assert stepped(OBLIQUE, answer(q)[1], 2000) == ""
+    assert stepped(OBLIQUE, answer(q)[1], 50) == ""
     rest = np.minimum(OUTPUTS, 0.2)[:, None]
-    assert stepped(OBLIQUE, answer(rest)[1], 2000).startswith("WRONG motion")
+    assert stepped(OBLIQUE, answer(rest)[1], 50).startswith("WRONG motion")
 
 
 def test_a_mirrored_system_has_other_signs_alone():

@@ -85,15 +85,16 @@ def test_other_numbers_run_without_being_traced(folder):
 @pytest.mark.parametrize(
     ("problem", "solver"),
     [
-        (_problem(potential="x^4"), None),
+        pytest.param(_problem(potential="x^4"), None, marks=pytest.mark.slow),
+        (_problem(potential="x^4"), jfric.MoreauJean(1e-2)),
         pytest.param(_problem(), jfric.EventDriven(max_events=7), marks=pytest.mark.slow),
         pytest.param(_problem(), jfric.EventDriven(flow="runge-kutta"), marks=pytest.mark.slow),
     ],
-    ids=["text", "size", "flow"],
+    ids=["text", "text of another solver", "size", "flow"],
 )
 def test_another_structure_is_another_program(folder, problem, solver):
     _, traced = folder
-    _simulated(_problem())
+    _simulated(_problem(), solver if isinstance(solver, jfric.MoreauJean) else None)
     found = _simulated(problem, solver)
     assert len(traced) == 2
     expected = jfric.simulate(problem, solver, ts=jnp.linspace(0.0, 1.0, 5))

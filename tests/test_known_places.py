@@ -55,7 +55,7 @@ def windows(draw):
     return shape, sizes, batch, kept, mode, index, numbers
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(case=windows())
 def test_gathers(case):
     shape, sizes, batch, kept, mode, index, places = case
@@ -70,7 +70,7 @@ def test_gathers(case):
     np.testing.assert_array_equal(found, expected)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(case=windows())
 def test_scatters(case):
     shape, _, batch, kept, mode, index, places = case

@@ -106,6 +106,7 @@ def _force(x, v, c):
     return 100.0 * p + np.clip(c * v, -100.0 * p, 100.0 * p)
 
 
+@pytest.mark.slow  # its sibling: a stop without inertia, and the force of a stop
 @pytest.mark.parametrize(
     ("v", "c", "pushed"),
     [

@@ -50,32 +50,43 @@ def stepped(values, step):
     return step * np.round(values / step)
 
 
-def test_positions_and_commands_of_a_loop_are_predicted_exactly():
+@pytest.mark.parametrize(
+    "residual", [pytest.param(jfric.Outputs(), marks=pytest.mark.slow), jfric.ClosedLoop()]
+)
+def test_positions_and_commands_of_a_loop_are_predicted_exactly(residual):
     """The command of a sample is the one that acts after it."""
     t, q, u = recorded(end=1.0)
     record = jfric.Experiment(t, y={"x": q, "load.motor": u}, sigma=1e-3)
     true = {"friction.mu_s": 0.6, "friction.mu_d": 0.4, "mass.m": 0.05}
     free = {path: jfric.Free(0.5 * x, 2.0 * x, init=x) for path, x in true.items()}
-    for residual in (jfric.Outputs(), jfric.ClosedLoop()):
-        task = prepare(servo(), record, free, residual=residual)
-        cost = task.objective.normal(task.objective.layout.init[None]).cost[0]
-        assert 2.0 * cost < 1e-12
+    task = prepare(servo(), record, free, residual=residual)
+    cost = task.objective.normal(task.objective.layout.init[None]).cost[0]
+    assert 2.0 * cost < 1e-12
 
 
-def test_records_have_numbers_of_their_own():
-    """Three gains in one fit; a record without the number has that of the problem."""
+def records_of_three_gains():
+    """Three gains; a record without the number has that of the problem."""
     records = []
     for kp in (5.0, 8.0, 12.0):
         t, q, _ = recorded(end=0.6, kp=kp)
         known = None if kp == 5.0 else {"controller.kp": kp}
         records.append(jfric.Experiment(t, y={"x": q}, sigma=1e-5, known=known))
-    free = {"friction.mu_d": FREE["friction.mu_d"], "mass.m": FREE["mass.m"]}
+    return records, {"friction.mu_d": FREE["friction.mu_d"], "mass.m": FREE["mass.m"]}
+
+
+@pytest.mark.slow  # its siblings: the objective of a loop, and records that files give numbers
+def test_records_have_numbers_of_their_own():
+    records, free = records_of_three_gains()
     known = jfric.set_parameters(servo(), {"friction.mu_s": 0.6})
     result = jfric.fit(known, records, free, starts=2)
     assert abs(result.values["friction.mu_d"] - 0.4) < 1e-4
     assert abs(result.values["mass.m"] - 0.05) < 1e-5
     again = jfric.FitResult.from_json(result.to_json())
     assert again.experiments[2].known == {"controller.kp": 12.0}
+
+
+def test_numbers_of_records_that_no_fit_can_have_are_refused():
+    records, free = records_of_three_gains()
     with pytest.raises(jfric.ProblemError, match=r"known.controller.kp: found a number and a free"):
         jfric.fit(servo(), records, {**free, "controller.kp": jfric.Free(1.0, 20.0)})
     with_force = [replace(e, u={"load.motor.F": 0.0 * e.t}) for e in records]
@@ -84,7 +95,7 @@ def test_records_have_numbers_of_their_own():
     with pytest.raises(jfric.ProblemError, match=r"u.load.motor.F: missing in experiment 1; the c"):
         jfric.fit(servo(), records, free, residual=jfric.InverseDynamics())
     with pytest.raises(jfric.ProblemError, match=r"known.mass.m: found nan, must be a finite"):
-        jfric.Experiment(t, y={"x": q}, known={"mass.m": np.nan})
+        replace(records[0], known={"mass.m": np.nan})
 
 
 FILE = """

@@ -65,7 +65,10 @@ def _round(function):
     return one
 
 
-@pytest.mark.parametrize("function", [_movements, _sums, _choices, _scans, _loops])
+@pytest.mark.parametrize(
+    "function",
+    [_movements, _sums, pytest.param(_choices, marks=pytest.mark.slow), _scans, _loops],
+)
 def test_rounds_and_their_derivatives_are_the_same(function):
     rng = np.random.default_rng(3)
     a = jnp.asarray(rng.normal(size=(2, 3)))

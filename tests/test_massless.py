@@ -56,6 +56,7 @@ def test_a_driven_node_is_the_play_operator():
     np.testing.assert_allclose(solution.lambda_t[:, 0], -pull, atol=1e-10)
 
 
+@pytest.mark.slow  # its sibling: a node that sticks to a body
 def test_friction_between_a_node_and_a_body_as_with_a_tiny_mass():
     """Two bodies move; the node between them rubs on one of them."""
     elements = {

@@ -42,11 +42,11 @@ def numbers(rng, count):
 
 def test_random_circuits_agree_with_scipy():
     """Current, angle and speed of random motors with an inductance, to 1e-10."""
-    lanes = numbers(np.random.default_rng(4901), 24)
+    lanes = numbers(np.random.default_rng(4901), 12)
     one = lambda x: jfric.simulate(axis(x), jfric.EventDriven(flow="exact"), ts=jnp.ones(1))  # noqa: E731
     found = jax.jit(jax.vmap(one))(lanes)
     assert not np.any(found.status)
-    for n in range(24):
+    for n in range(12):
         x = {k: float(v[n]) for k, v in lanes.items()}
 
         def rate(t, y, x=x):
@@ -85,7 +85,7 @@ def test_a_rigid_gear_is_a_direction():
     np.testing.assert_allclose(ends[0].v, ends[1].v, rtol=1e-13)
 
 
-@pytest.mark.parametrize("name", ["m", "motor"])
+@pytest.mark.parametrize("name", ["m", pytest.param("motor", marks=pytest.mark.slow)])
 def test_friction_beside_a_motor_and_friction_by_its_torque(name):
     """A voltage that reverses: stops and break-aways, where friction grows with the torque that
     the motor carries at this instant, by SciPy."""
@@ -132,23 +132,24 @@ def test_cogging_holds_in_places():
     np.testing.assert_allclose(own, end, rtol=1e-8, atol=1e-8)
 
 
-def test_derivatives_of_the_settled_speed():
-    """``v = kt V/(kt kb + R c)`` long after the start, forward and reverse."""
+@pytest.mark.parametrize("mode", ["forward", pytest.param("reverse", marks=pytest.mark.slow)])
+def test_derivatives_of_the_settled_speed(mode):
+    """``v = kt V/(kt kb + R c)`` long after the start."""
 
-    def speed(x, adjoint="forward"):
+    def speed(x):
         kt, kb, R, V, c = x
         motor = Motor("q", kt=kt, V=V, R=R, L=1e-3, kb=kb, J=1e-3)
         elements = {"motor": motor, "damper": jfric.Damper("q", c)}
         problem = jfric.Problem({"q": "rotation"}, elements, time=2.0)
-        return jfric.simulate(problem, jfric.EventDriven(adjoint=adjoint)).final.v[0]
+        return jfric.simulate(problem, jfric.EventDriven(adjoint=mode)).final.v[0]
 
     x = jnp.array([0.3, 0.35, 2.0, 12.0, 0.05])
     expected = jax.grad(lambda x: x[0] * x[3] / (x[0] * x[1] + x[2] * x[4]))(x)
-    np.testing.assert_allclose(jax.jacfwd(speed)(x), expected, rtol=1e-9, atol=1e-9)
-    reverse = jax.grad(lambda x: speed(x, "reverse"))(x)
-    np.testing.assert_allclose(reverse, expected, rtol=1e-9, atol=1e-9)
+    derivative = jax.grad if mode == "reverse" else jax.jacfwd
+    np.testing.assert_allclose(derivative(speed)(x), expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow  # its sibling: orbits with states of elements, and circuits by SciPy
 def test_the_current_of_a_rotor_that_is_held():
     """``V/|R + j w L|``, long after the start, as the orbit and as the motion."""
     motor = Motor("q", kt=0.3, V=jfric.Harmonic(4.0, 9.0), R=2.0, L=0.1, J=1.0)

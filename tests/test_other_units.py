@@ -26,7 +26,7 @@ GENERIC = 0.0
 @pytest.mark.parametrize(
     ("kind", "structure", "lanes"),
     [
-        ("belts", 1, 12),
+        pytest.param("belts", 1, 12, marks=pytest.mark.slow),
         *(
             pytest.param(kind, structure, 64, marks=pytest.mark.slow)
             for structure in range(3)
@@ -68,6 +68,7 @@ def test_other_units_change_nothing(kind, structure, lanes):
         assert good[(status == 0) & ~grazes].mean() > 0.95
 
 
+@pytest.mark.slow
 def test_steps_beside_states_of_elements_do_not_depend_on_units():
     """States have no mass: the estimate of the longest step took their own units for one, and a
     joint's reactions carried them to all bodies (1,416 steps instead of 276)."""

@@ -86,6 +86,10 @@ def test_it_simulates_in_batches_and_with_derivatives():
     h = 1e-5
     difference = (_run(0.2 + h).final.q - _run(0.2 - h).final.q)[0] / (2 * h)
     assert float(slope) == pytest.approx(float(difference), rel=1e-5)
+
+
+@pytest.mark.slow  # its sibling: forward mode
+def test_it_has_derivatives_in_reverse():
     reverse = jax.grad(lambda mu: _run(mu, "reverse").q[5, 0])
     forward = jax.jacfwd(lambda mu: _run(mu).q[5, 0])
     assert float(reverse(0.2)) == pytest.approx(float(forward(0.2)), rel=1e-9)

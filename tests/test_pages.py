@@ -83,7 +83,18 @@ def test_files_load_and_survive_a_round_trip(folder):
         assert jfric.to_toml(config.problem)
 
 
-@pytest.mark.parametrize("text", dict.fromkeys(t for page in PAGES for t in blocks(page, "sh")))
+#: Commands of these names take longer; tests of their own are among the default ones.
+LONG = ("jfric sweep", "jfric periodic", "jfric bias")
+COMMANDS = dict.fromkeys(text for page in PAGES for text in blocks(page, "sh"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(t, marks=pytest.mark.slow) if any(name in t for name in LONG) else t
+        for t in COMMANDS
+    ],
+)
 def test_commands(folder, text):
     """One after the other: what one writes the next of the block may use."""
     for line in text.splitlines():

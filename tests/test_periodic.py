@@ -386,7 +386,7 @@ def test_statuses_of_orbits():
     assert int(one.status) == jfric.OrbitStatus.NO_CONVERGENCE
 
 
-@pytest.mark.parametrize("section", ["sin(x)", "v.x"])
+@pytest.mark.parametrize("section", ["sin(x)", pytest.param("v.x", marks=pytest.mark.slow)])
 def test_a_section_through_zero_closes_after_one_period(section):
     """Van der Pol's oscillator with mu = 1: all of its states at the section are as they were."""
 

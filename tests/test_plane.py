@@ -305,7 +305,7 @@ def test_friction_that_holds_best():
         A = rng.normal(size=(2, 2))
         D, free = A @ A.T + 0.1 * np.eye(2), rng.normal(size=2)
         for normal in (0.5, 50.0):
-            found = rules.holding_friction(*map(jnp.asarray, (D, free, mu)), normal)
+            found = jax.jit(rules.holding_friction)(*map(jnp.asarray, (D, free, mu)), normal)
 
             def energy(p, D=D, free=free, mu=mu, normal=normal):
                 x = normal * np.array(mu) * p[0] * np.array([np.cos(p[1]), np.sin(p[1])])
@@ -319,7 +319,7 @@ def test_friction_that_holds_best():
             p = np.hypot(*polar), np.arctan2(polar[1], polar[0])
             assert p[0] <= 1 + 1e-12
             assert energy(p) == pytest.approx(best, rel=1e-7)
-            holds = rules.onset(*map(jnp.asarray, (D, free, mu)), normal).holds
+            holds = jax.jit(rules.onset)(*map(jnp.asarray, (D, free, mu)), normal).holds
             assert bool(holds) == (p[0] < 1 - 1e-8)
 
 
@@ -517,7 +517,7 @@ def test_an_impact_that_stops_friction_in_a_plane_beside_it():
 
 
 @pytest.mark.parametrize(
-    "ratio", [0.8358, *(pytest.param(r, marks=pytest.mark.slow) for r in (1.0, 1.3))]
+    "ratio", [pytest.param(r, marks=pytest.mark.slow) for r in (0.8358, 1.0, 1.3)]
 )
 def test_a_joint_that_leaves_one_direction_of_a_plane(ratio):
     """Friction in the plane is then that along the direction."""
@@ -568,7 +568,10 @@ def beside_guides(start, plane, guides, rate) -> jfric.Problem:
     return jfric.Problem(["x", "y"], elements, initial=start, time=4.0)
 
 
-@pytest.mark.parametrize("plane", [jfric.Coulomb(0.3), jfric.StaticDynamic(0.4, 0.2)])
+@pytest.mark.parametrize(
+    "plane",
+    [jfric.Coulomb(0.3), pytest.param(jfric.StaticDynamic(0.4, 0.2), marks=pytest.mark.slow)],
+)
 def test_a_plane_beside_a_guide_is_one_line_where_it_moves_along_it(plane):
     """It stops with the guide, sticks with it, and both let go at once."""
     found = jfric.simulate(beside_guides((1.0, 0.0), plane, {"x": 0.5}, 3.0), SOLVER)
@@ -593,6 +596,7 @@ def test_a_plane_beside_a_guide_is_one_line_where_it_moves_along_it(plane):
     np.testing.assert_allclose(found.final.q, [line.final.q[0], 0.0], atol=1e-9)
 
 
+@pytest.mark.slow  # its sibling: a plane beside one guide
 @pytest.mark.parametrize(
     ("plane", "guide", "rate"), [(0.3, 0.2, 0.0), (0.3, 0.5, 0.0), (0.3, 0.2, 3.0), (0.3, 2.0, 3.0)]
 )
@@ -612,6 +616,7 @@ def test_a_plane_beside_two_guides_as_by_time_stepping(plane, guide, rate):
     assert error < 0.5 * np.abs(coarse - np.asarray(exact.final.q)).max()
 
 
+@pytest.mark.slow  # its sibling: a plane beside one guide
 def test_a_body_lets_go_beside_one_that_a_plane_and_a_guide_hold():
     """The two that share a load share it anew as the other body begins to slide."""
     elements = {

@@ -90,6 +90,7 @@ def test_stick_and_sliding_against_scipy(position, factor):
     assert jfric.motion_residual(belt(position), solution).max() < 1e-8
 
 
+@pytest.mark.slow  # its sibling: the factor alone
 def test_with_a_curve_and_a_load():
     """All three: a friction curve, a factor, and a limit that grows with the spring's force."""
     law = jfric.FrictionCurve([0.0, 0.1, 0.5], [0.3, 0.2, 0.25], mu_s=0.42)

@@ -115,11 +115,12 @@ def test_every_law_has_an_example():
 
 
 #: The Runge-Kutta flow of every law compiles for longest; every law is there with the exact flow.
-LONGEST = "laws-runge-kutta"
+#: Derivatives with unilateral contacts have tests of their own (test_derivatives.py).
+LONG = ("laws-runge-kutta", "unilateral-exact")
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(c, marks=pytest.mark.slow) if c == LONGEST else c for c in CASES]
+    "case", [pytest.param(c, marks=pytest.mark.slow) if c in LONG else c for c in CASES]
 )
 def test_protocol(case, monkeypatch):
     flow, build = CASES[case]
@@ -181,7 +182,7 @@ def test_another_end_is_no_reason_to_compile(monkeypatch):
     assert len(ends) == 1
 
 
-@pytest.mark.parametrize("flow", ["exact", "runge-kutta"])
+@pytest.mark.parametrize("flow", ["exact", pytest.param("runge-kutta", marks=pytest.mark.slow)])
 def test_single_precision(flow):
     """Single-precision inputs give single-precision results, and one warning."""
     warn_once.cache_clear()

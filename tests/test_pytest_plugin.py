@@ -82,6 +82,7 @@ def test_a_file_without_checks_that_is_named_is_refused(folder):
     result.stdout.fnmatch_lines(["*without.toml: found no *check*, nothing to verify"])
 
 
+@pytest.mark.slow  # its sibling: the option itself
 def test_without_the_option_files_are_left_alone(folder):
     run(folder).assert_outcomes(passed=1)
 

@@ -238,6 +238,7 @@ def test_a_check_of_a_motion_without_stop_says_so(tmp_path):
     assert not result.passed
 
 
+@pytest.mark.slow  # its sibling: parts of a trajectory
 @pytest.mark.parametrize(
     "solver",
     [
@@ -377,20 +378,21 @@ def test_parts_of_a_trajectory_are_observed(solver, error):
         np.testing.assert_allclose(found.values[name], value, atol=error, err_msg=name)
 
 
+def reaches(e, names, solver):
+    """What is observed of a ball from 1 m."""
+    elements = {
+        "mass": jfric.Mass("z", 1.0),
+        "load": jfric.Load("z", -10.0),
+        "contact": jfric.Contact("z", e=e),
+    }
+    start = {"z": jfric.InitialState(1.0)}
+    ball = jfric.Problem(["z"], elements, initial=start, time=1.2)
+    return jfric.observe(ball, names, solver).values
+
+
 @pytest.mark.parametrize("solver", [jfric.EventDriven(), jfric.MoreauJean(dt=1e-4)])
 def test_parts_between_events_are_observed(solver):
-    """A ball from 1 m that keeps half of its speed: the next flights reach 1/4 m and 1/16 m."""
-
-    def reaches(e, names):
-        elements = {
-            "mass": jfric.Mass("z", 1.0),
-            "load": jfric.Load("z", -10.0),
-            "contact": jfric.Contact("z", e=e),
-        }
-        start = {"z": jfric.InitialState(1.0)}
-        ball = jfric.Problem(["z"], elements, initial=start, time=1.2)
-        return jfric.observe(ball, names, solver).values
-
+    """It keeps half of its speed: the next flights reach 1/4 m and 1/16 m."""
     expected = {
         "max.z between event_time(1) and event_time(2)": 0.25,
         "max.z after event_time(2)": 0.0625,
@@ -398,14 +400,17 @@ def test_parts_between_events_are_observed(solver):
         "min.z between 0.2 s and event_time(1)": 0.0,
     }
     rough = solver.label != "event-driven"
-    found = reaches(0.5, [*expected, "max.z after event_time(9)"])
+    found = reaches(0.5, [*expected, "max.z after event_time(9)"], solver)
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, atol=1e-3 if rough else 1e-13, err_msg=name)
     assert np.isnan(found["max.z after event_time(9)"])
-    if not rough:
-        name = "max.z after event_time(2)"
-        slope = jax.grad(lambda e: reaches(e, [name])[name])(0.5)  # e^4
-        np.testing.assert_allclose(slope, 4 * 0.5**3, rtol=1e-12)
+
+
+@pytest.mark.slow  # its siblings: the parts without derivatives, and derivatives of the whole
+def test_parts_between_events_have_derivatives():
+    name, solver = "max.z after event_time(2)", jfric.EventDriven()
+    slope = jax.grad(lambda e: reaches(e, [name], solver)[name])(0.5)  # e^4
+    np.testing.assert_allclose(slope, 4 * 0.5**3, rtol=1e-12)
 
 
 OUTCOME = """
@@ -447,14 +452,21 @@ def test_outcomes_and_derivatives_are_checked(tmp_path):
     ):
         done = call(app, [*arguments[:4], "--derivative", slope])
         assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
-    done = call(app, [*arguments, "--derivative", "event_time(9)/mass.m"])  # there is no event
-    assert json.loads(done.stdout)["derivatives"]["derivative(event_time(9)/mass.m)"] == "nan"
     shared = SWING.replace("k = 1.0", 'k = "$stiff"') + "[parameters]\nstiff = 1.0\n"
     file.write_text(shared)
     done = call(app, [*arguments[:4], "--derivative", "final.u/spring.k"])
     assert "spring.k is computed from shared parameters; take parameters.stiff" in done.stderr
     file.write_text(SWING + OUTCOME.replace('"ok"', '"okay"'))
     assert "found 'okay'" in call(app, ["show", str(file)]).stderr
+
+
+@pytest.mark.slow  # its sibling: a derivative that there is
+def test_the_derivative_of_an_event_that_is_none(tmp_path):
+    file = tmp_path / "swing.toml"
+    file.write_text(SWING + OUTCOME)
+    arguments = ["run", str(file), "--out", str(tmp_path), "--json"]
+    done = CliRunner().invoke(app, [*arguments, "--derivative", "event_time(9)/mass.m"])
+    assert json.loads(done.stdout)["derivatives"]["derivative(event_time(9)/mass.m)"] == "nan"
 
 
 @pytest.mark.parametrize(

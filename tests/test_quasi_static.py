@@ -99,6 +99,7 @@ def test_many_sliders_follow_their_hysteresis():
     assert int(again.events.count) == int(solution.events.count) > 3 * n
 
 
+@pytest.mark.slow  # its sibling: curved loads
 def test_smaller_load_steps_change_nothing():
     problem = ve0061()
     finer = jfric.PiecewiseLinear(np.linspace(0, 2, 9), 900.0 * (1 - np.abs(np.linspace(-1, 1, 9))))

@@ -170,6 +170,7 @@ VALVES = np.array(
 )
 
 
+@pytest.mark.slow  # its sibling: a piston
 def test_a_relief_valve_agrees_with_scipy():
     """Impacts on a seat under a pressure whose rate has a root in it."""
     ends, (status, flags, times, impact) = jax.jit(jax.vmap(valve))(*VALVES.T)
@@ -296,7 +297,7 @@ def resting_valve(u=U_HOPF, **more):
 
 
 @pytest.mark.parametrize(
-    "mode", ["grad", *(pytest.param(m, marks=pytest.mark.slow) for m in ("auto", "reverse"))]
+    "mode", ["auto", *(pytest.param(m, marks=pytest.mark.slow) for m in ("grad", "reverse"))]
 )
 def test_derivatives_of_a_motion_that_rests(mode):
     """Derivatives by the start and by what flows in are those of the linearised equations, though

@@ -89,6 +89,7 @@ def test_random_contacts_have_the_impulses_of_the_reference():
     assert compared >= 10
 
 
+@pytest.mark.slow  # its sibling: impulses of the reference
 def test_the_residual_sees_an_impulse_that_is_wrong():
     D, w, mu = random_contacts(np.random.default_rng(7), 1, 3)
     w[0, 0] = -1.0

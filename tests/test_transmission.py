@@ -63,6 +63,7 @@ def servo(x, voltage, weight, **more):
     return jfric.Problem({"q": "rotation"}, elements | more, time=2.0)
 
 
+@pytest.mark.slow  # its sibling: random servos of each model
 @pytest.mark.parametrize("model", ["M5", "M6"])
 def test_a_servo_lifts_and_lowers_at_the_published_torques(model):
     """A ramp that lifts and one that lowers break away at these torques, to their digits."""
@@ -130,7 +131,13 @@ def simulated():
     return jax.jit(jax.vmap(one))(*columns)
 
 
-@pytest.mark.parametrize("lane", range(LANES))
+#: One servo of each model in each run of the tests.
+SERVOS = [
+    lane if lane % 3 == 0 else pytest.param(lane, marks=pytest.mark.slow) for lane in range(LANES)
+]
+
+
+@pytest.mark.parametrize("lane", SERVOS)
 def test_random_servos_agree_with_scipy(lane):
     solution, residual = simulated()
     x, V, load, at, step = random_servos()[lane]
@@ -207,12 +214,16 @@ def test_derivatives_of_a_lift_are_those_of_differences():
 
     x = jnp.array([M6[name] for name in names])
     steps = 1e-6 * jnp.diag(x)
-    moved = jax.jit(jax.vmap(final))(jnp.concatenate([x + steps, x - steps]))
-    differences = (moved[: len(x)] - moved[len(x) :]) / (2e-6 * x)
-    forward = jax.jit(jax.jacfwd(final))(x)
-    np.testing.assert_allclose(forward, differences, rtol=1e-5, atol=1e-7)
+    # One program for both: each row along one direction.
+    along = jax.jit(jax.vmap(lambda x, direction: jax.jvp(final, (x,), (direction,))))
+    rows = jnp.concatenate([jnp.tile(x, (len(x), 1)), x + steps, x - steps])
+    values, slopes = along(rows, jnp.tile(jnp.eye(len(x)), (3, 1)))
+    _, ahead, behind = values.reshape(3, -1)
+    differences = (ahead - behind) / (2e-6 * x)
+    np.testing.assert_allclose(slopes[: len(x)], differences, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow  # its sibling: the exact solver, and what solvers take
 def test_the_smoothed_solver_agrees():
     problem = servo(M6, jfric.PiecewiseLinear([0.0, 1.0], [2.0, 6.0]), -2.0)
     exact = jfric.simulate(problem).final.q[0]
@@ -222,7 +233,7 @@ def test_the_smoothed_solver_agrees():
         jfric.simulate(servo({"stribeck": 1.0, "v_s": 1.0}, 0.0, 0.0), jfric.MoreauJean(dt=1e-3))
 
 
-@pytest.mark.parametrize("backlash", [None, 0.05])
+@pytest.mark.parametrize("backlash", [pytest.param(None, marks=pytest.mark.slow), 0.05])
 def test_an_elastic_shaft_with_backlash_agrees_with_scipy(backlash):
     """A motor before a gear of ratio 10, and an arm behind a shaft whose torque the gear loses a
     part of, also in play."""
@@ -315,9 +326,17 @@ def test_files_paths_and_shared_parameters():
     )
     ends = [float(jfric.observe(p, "final.q").values["final.q"]) for p in (problem, again)]
     assert ends[0] == ends[1] > 0.0
+    more = jfric.set_parameters(problem, {"parameters.k": 0.3})
+    assert float(jfric.observe(more, "final.q").values["final.q"]) < ends[0]
+
+
+@pytest.mark.slow  # its sibling: two values one by one
+def test_a_sweep_of_a_shared_parameter():
+    problem = loads(FILE).problem
     table = jfric.sweep(problem, {"parameters.k": jnp.array([0.1, 0.3])}, observe="final.q")
     found = table["final.q"].values
-    assert found[0] == pytest.approx(ends[0], rel=1e-9)
+    end = float(jfric.observe(problem, "final.q").values["final.q"])
+    assert found[0] == pytest.approx(end, rel=1e-9)
     assert found[1] < found[0]
 
 
@@ -377,16 +396,21 @@ def test_a_loss_with_memory_in_steady_motion():
     """``(average + difference) |tau|`` is lost in driving, ``(average - difference) |tau|`` when
     driven; after a reversal ``z = 1 - 2 exp(-theta/h)``."""
     problem = with_memory(2.0, start=9.0, time=200.0)
-    long = jfric.simulate(problem, jfric.EventDriven(rtol=1e-11), ts=jnp.array([200.0]))
-    assert float(long.v[0, 0]) == pytest.approx((2.0 - 0.4 * 2.0) / 0.2, rel=1e-9)
-    assert float(long.z[0, 0]) == pytest.approx(1.0, abs=1e-12)
-    driven = jfric.simulate(with_memory(-2.0, start=9.0, z0=1.0), ts=jnp.array([0.0]))
+    # One program for all three.
+    solver = jfric.EventDriven(rtol=1e-11)
+    long = jfric.simulate(problem, solver, ts=jnp.array([100.0, 150.0, 200.0]))
+    assert float(long.v[-1, 0]) == pytest.approx((2.0 - 0.4 * 2.0) / 0.2, rel=1e-9)
+    assert float(long.z[-1, 0]) == pytest.approx(1.0, abs=1e-12)
+    driven = jfric.simulate(
+        with_memory(-2.0, start=9.0, z0=1.0), solver, ts=jnp.array([0.0, 0.1, 0.2])
+    )
     assert float(driven.a[0, 0]) == pytest.approx((-2.0 - (0.3 - 0.1) * 2.0 - 0.2 * 9.0) / 0.5)
-    turned = jfric.simulate(with_memory(2.0, z0=-1.0), ts=jnp.array([0.1, 0.3, 1.0]))
+    turned = jfric.simulate(with_memory(2.0, z0=-1.0), solver, ts=jnp.array([0.1, 0.3, 1.0]))
     expected = 1.0 - 2.0 * np.exp(-np.asarray(turned.q[:, 0]) / 0.2)
     np.testing.assert_allclose(turned.z[:, 0], expected, rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow  # its sibling: the same in steady motion
 def test_a_loss_with_memory_agrees_with_scipy():
     """A sine of torque, through reversals and changes of sign."""
     problem = with_memory(jfric.Harmonic(2.0, 4.0, 0.2), start=-1.0)

@@ -67,7 +67,8 @@ class Sliders(eqx.Module):
         return jnp.where(back, segment - self.size, segment), way
 
     def _stuck(self, segment) -> Bool[Array, "e N"]:
-        return np.arange(self.size, dtype=np.int32)[None, :] >= self._slipping(segment)[0][:, None]
+        place = jnp.arange(self.size, dtype=jnp.int32)
+        return place[None, :] >= self._slipping(segment)[0][:, None]
 
     def joined(self, values: Float[Array, "e N"]) -> Float[Array, " z"]:
         """Values of all sliders in one row, element by element, without the padding."""
