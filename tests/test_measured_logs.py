@@ -96,6 +96,8 @@ WHOLE = {
     "SampleTime,0.001,0.001\n\n" + rows(MM, N),
     "words above numbers of samples": "Name;time;Position;Force\nUnit;ms;mm;N\n"
     + rows(np.arange(40.0), 1e3 * T, MM, N, separator=";"),
+    "a counter below the words": "Name;Position;Force\nUnit;mm;N\nSampleTime[ms];1\nOffset;0;0\n"
+    + rows(1.0 + np.arange(40.0), MM, N, separator=";"),
     "units in brackets": "Time,Position,Force\n(ms),(mm),(N)\n\n" + rows(1e3 * T, MM, N),
     "remarks of a scope": "#Digilent WaveForms Oscilloscope Acquisition\n#Sample rate: 1000Hz\n"
     "#Samples: 40\n\nTime (s),Position (mm),Force (N)\n" + rows(T, MM, N),

@@ -105,7 +105,7 @@ def clock(values: Mapping[str, np.ndarray], units: Mapping[str, str], step: Step
             return (name, unit), None
     steps = np.diff(first)
     other = even and between != 1.0 and bool(np.all(np.abs(steps - between) < 1e-2 * between))
-    if other or loose(split_unit(name)[0]) in TIMES:  # times of another step
+    if other or (loose(split_unit(name)[0]) in TIMES and between != 1.0):  # times of another step
         return None, None
     count = first - first[0] if between == 1.0 else np.arange(first.size)
     return None, step.seconds * count
