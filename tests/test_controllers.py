@@ -10,6 +10,7 @@ from references.sampled_loops import TwoMasses, moved, pid_motion
 from scipy.signal import bilinear, lfilter
 
 import jfric
+from jfric.files.read_toml import loads
 
 
 def servo(*, time=10.0, loop=None, **changes):
@@ -377,3 +378,54 @@ def test_a_delay_beyond_what_a_controller_keeps_is_a_status():
     assert jfric.Status(int(late.status)) is jfric.Status.OUT_OF_BOUNDS
     assert int(jfric.simulate(servo(time=0.05, delay=5.0)).status) == ok
     assert int(jfric.simulate(servo(time=0.05, longest=5)).status) == ok
+
+
+@pytest.mark.slow
+def test_a_loop_of_short_samples_is_the_continuous_one():
+    """PID as a state with a force, through stick and break-away; the difference is of first order
+    in the period."""
+    text = """
+    dofs = {x = "rotation"}
+    parameters = {target = 0.5}
+    [time]
+    end = 4.0
+    [mass]
+    dof = "x"
+    m = 0.05
+    [friction]
+    dof = "x"
+    mu_s = 0.6
+    mu_d = 0.4
+    limit = 1.0
+    """
+    state = """
+    [state.integral]
+    rate = "target - x"
+    force = "5.0*(target - x) + 20.0*z.integral - 0.5*v.x"
+    dof = "x"
+    """
+    loop = """
+    [load.motor]
+    dof = "x"
+    F = 0.0
+    [controller]
+    reads = "x"
+    drives = "load.motor"
+    kp = 5.0
+    ki = 20.0
+    kd = 0.5
+    period = 1e-3
+    reference = "$target"
+    """
+    ts = np.linspace(0.0, 4.0, 41)
+    exact = jfric.simulate(loads(text + state).problem, ts=ts).check()
+    assert {"STICK", "SLIP_POS", "SLIP_NEG"} <= {jfric.Mode(int(m)).name for m in exact.mode[:, 0]}
+    sampled = loads(text + loop).problem
+    off = []
+    for period in (1e-3, 5e-4):
+        found = jfric.simulate(
+            jfric.set_parameters(sampled, {"controller.period": period}), ts=ts
+        ).check()
+        off.append(float(np.abs(found.q - exact.q).max()))
+    assert off[0] < 1e-2
+    assert 0.4 < off[1] / off[0] < 0.6

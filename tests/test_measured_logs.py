@@ -334,6 +334,23 @@ def test_a_wrapped_angle_is_unwrapped_and_said(tmp_path, kind):
     assert remark.replace("\\", "") in said(found)
 
 
+@pytest.mark.parametrize(("period", "key"), [(36.0, '"36 deg"'), (360.0, "0")])
+def test_a_file_says_where_an_angle_begins_anew(tmp_path, period, key):
+    """Behind a gear of ten; or nowhere, although it looks as if it did."""
+    t = np.linspace(0.0, 1.0, 400)
+    path = tmp_path / "run.csv"
+    column = f'{{column = "a", unit = "deg", wraps_at = {key}}}'
+    table = f'[data]\ntime = "t"\n[data.y]\nphi = {column}\n'
+    readings = np.degrees(ANGLE) % period
+    path.write_text("t,a\n" + rows(t, readings))
+    (found,) = read_experiments(loads(ROTOR + table), path)
+    expected = np.radians(readings) if key == "0" else ANGLE
+    off = found.y["phi"] - expected
+    np.testing.assert_allclose(off, off[0], atol=1e-6)
+    with pytest.raises(jfric.ProblemError, match="wraps_at: found -1, must be zero or positive"):
+        loads(ROTOR + table.replace(key, "-1"))
+
+
 def test_what_only_looks_wrapped_is_left_alone(tmp_path):
     t = np.linspace(0.0, 1.0, 400)
     path = tmp_path / "run.csv"

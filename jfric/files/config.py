@@ -61,7 +61,8 @@ class Column:
     """A column of a file: ``SI value = factor * number + offset``.
 
     ``unit``: from the table, or else from the header of the file. ``measures``: dimension of the
-    numbers, None if unknown. ``resolution``: step of the readings, in SI.
+    numbers, None if unknown. ``resolution``: step of the readings, in SI. ``wraps_at``: distance
+    after which a position begins anew, in SI; 0 where it does not, None where the readings decide.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Column:
     unit: str = ""
     measures: Dimension | None = None
     resolution: float | None = None
+    wraps_at: float | None = None
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,16 @@ _COLUMN = Either(
     Text(),
     Record(
         "ColumnTable",
-        "A column of a measured file: its unit, which may carry a factor, what is added in SI, and "
-        "the step of what was read.",
+        "A column of a measured file: its unit, which may carry a factor, what is added in SI, "
+        "the step of what was read, and where a position begins anew.",
         {
             "column": Key(Text(), "name of the column", needed=True),
             "unit": Key(Text(), 'its unit, with a factor if need be ("35.15 N")', ""),
             "offset": Key(NUMBER, "added to the value in SI units", 0.0),
             "resolution": Key(NUMBER, "step of what was read, such as that of an encoder"),
+            "wraps_at": Key(
+                NUMBER, "distance after which a position begins anew; 0: never (default: found)"
+            ),
         },
     ),
 )
@@ -155,12 +158,13 @@ def _column(raw: Any, place: Place, measures: Dimension | None, problem: Problem
     if factor == 0.0:
         raise place.key("unit").error(f"found {unit!r}, must not be zero")
     offset = _plain(raw.get("offset", 0.0), place.key("offset"), problem)
-    step = None
-    if "resolution" in raw:
-        step = _plain(raw["resolution"], place.key("resolution"), problem)
-        if not step > 0.0:
-            raise place.key("resolution").error(f"found {step:g}, must be positive")
-    return Column(raw["column"], factor, offset, unit, measures, step)
+    found: dict[str, float] = {}
+    for key, least in (("resolution", "positive"), ("wraps_at", "zero or positive")):
+        if key in raw:
+            found[key] = _plain(raw[key], place.key(key), problem)
+            if found[key] < 0.0 or (found[key] == 0.0 and least == "positive"):
+                raise place.key(key).error(f"found {found[key]:g}, must be {least}")
+    return Column(raw["column"], factor, offset, unit, measures, **found)
 
 
 def _plain(raw: Any, place: Place, problem: Problem) -> float:

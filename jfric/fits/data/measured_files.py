@@ -305,7 +305,10 @@ def _values(
         )
     factor, values = _factor(table, name, column, f"{where}: {field}"), values.astype(float)
     measures = column.measures.name if column.measures else "angle"
-    if remarks is not None and measures in POSITIONS:
+    if column.wraps_at:
+        there = np.isfinite(values)
+        values[there] = np.unwrap(values[there], period=column.wraps_at / abs(factor))
+    elif remarks is not None and measures in POSITIONS and column.wraps_at is None:
         scales = [factor] if measures == "angle" else []
         if is_angle(table.unit(name)):
             scales.append(float(unit_factor(table.unit(name) or "", None)))
