@@ -129,9 +129,8 @@ def inverse_regression(
     ``slowest`` [m/s or rad/s]: rows in which a contact slides more slowly are left out, because the
     contact may stick there.
 
-    Other parameters keep the values of ``problem``. Raises :class:`jfric.ProblemError` for a
-    parameter that does not enter linearly, and where columns depend on each other.
-    A mass of 3 kg with a damper of 0.5 N s/m::
+    Other parameters keep the values of ``problem``. Raises :class:`jfric.ProblemError` for one that
+    does not enter linearly, and where columns depend on each other. 3 kg and 0.5 N s/m::
 
         >>> block = jfric.Problem(
         ...     ["x"],
@@ -149,8 +148,8 @@ def inverse_regression(
         [3.0, 0.5]
     """
     problem = build(problem)
-    chosen = [experiments] if isinstance(experiments, Experiment) else list(experiments)
-    chosen = [full_experiment(problem, e) for e in chosen]
+    given = [experiments] if isinstance(experiments, Experiment) else experiments
+    chosen = [full_experiment(problem, e) for e in given]
     paths = tuple(_path(problem, name) for name in names)
     if not paths:
         raise ProblemError("names: found none, give parameters such as 'mass.m'")
