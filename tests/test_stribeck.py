@@ -121,11 +121,30 @@ mu_v = "0.1 s/rad"
     for old, new, sentence in (
         ('"30 deg/s"', '"0.1 m/s"', r"friction.v_s: found 'm/s' \(a velocity\), expected an ang"),
         ('"30 deg/s"', "0", "friction.v_s: found 0, must be positive"),
-        ("mu_s = 1.0", "mu_s = 0.55", "friction.mu_d: found 0.6, must not exceed mu_s"),
         ('"0.1 s/rad"', '"-0.1 s/rad"', "friction.mu_v: found -0.1, must not be negative"),
     ):
         with pytest.raises(jfric.ProblemError, match=sentence):
             loads(text.replace(old, new))
+
+
+def test_friction_that_rises_from_rest():
+    """A load between both coefficients drives the block at the speed of equal friction."""
+    law = jfric.Stribeck(mu_s=0.4, mu_d=0.6, v_s=0.1)
+    elements = {
+        "mass": jfric.Mass("x", 1.0),
+        "friction": jfric.Friction("x", law, N=1.0),
+        "load": jfric.Load("x", 0.5),
+    }
+    problem = jfric.Problem(["x"], elements, time=20.0)
+    final = jfric.simulate(problem).check().final
+    np.testing.assert_allclose(final.v[0], 0.1 * np.sqrt(np.log(2.0)), rtol=1e-6)
+
+    def speed(load):
+        return jfric.simulate(jfric.set_parameters(problem, {"load.F": load})).final.v[0]
+
+    held, driven = jax.jit(jax.vmap(speed))(jnp.array([0.39, 0.41]))
+    assert held == 0.0
+    np.testing.assert_allclose(driven, 0.1 * np.sqrt(np.log(0.2 / 0.19)), rtol=1e-4)
 
 
 def test_the_exact_flow_refuses_them_by_name():

@@ -24,7 +24,6 @@ from jfric.system.laws import (
     FrictionCurve,
     PerAxis,
     StaticDynamic,
-    Stribeck,
     VelocityWeakening,
     sides,
 )
@@ -120,7 +119,7 @@ def _relations(element: Any) -> list[Bool[Array, ""]]:
     fields = (getattr(element, field, None) for field in ("direction", *_DIRECTIONS))
     weights = [x.coefficients for x in fields if isinstance(x, Direction) and x.coefficients]
     found = [jnp.any(jnp.stack(list(w.values())) != 0) for w in weights]
-    if isinstance(law, StaticDynamic | Stribeck | VelocityWeakening):
+    if isinstance(law, StaticDynamic | VelocityWeakening):
         both = [law.along(0), law.along(1)] if law.holding(PerAxis) else [law]
         sides_of = [zip(sides(x.mu_s), sides(x.mu_d), strict=True) for x in both]
         found += [jnp.all(d <= s) for axis in sides_of for s, d in axis]

@@ -182,13 +182,14 @@ class StaticDynamic(AbstractLaw):
 
 
 class Stribeck(AbstractLaw):
-    """Stribeck's curve: friction falls from ``mu_s`` towards ``mu_d`` as sliding gets faster::
+    """Stribeck's curve: friction goes from ``mu_s`` towards ``mu_d`` as sliding gets faster::
 
         mu(v) = mu_d + (mu_s - mu_d) exp(-(v/v_s)^exponent) + mu_v v,    v = |gamma_T|
 
     ``v_s`` [m/s or rad/s]: Stribeck velocity. ``exponent``: by default 2 (Gaussian); 1 is
     Tustin's form. ``mu_v`` [s/m or s/rad]: viscous part, proportional to the normal force like the
     rest (unlike a damper). Stick holds up to ``mu_s N``; there is no jump at the onset of sliding.
+    With ``mu_d`` above ``mu_s`` friction rises from rest.
 
     ``peak >= 1``: factor for break-away, ``|lambda_T| <= peak mu_s N`` in stick; once sliding,
     friction begins at ``mu(0) = mu_s`` and falls smoothly. The default is 1; a law with a given

@@ -425,7 +425,8 @@ def _values(where: str, section: str, element, time) -> None:
 
 def _law(where: str, law: StaticDynamic | Stribeck | VelocityWeakening) -> None:
     for s, d, label in zip(sides(law.mu_s), sides(law.mu_d), ("positive", "negative"), strict=True):
-        if float(d) > float(s):
+        # Stribeck's curve begins at mu_s and has no jump there: it may rise as well.
+        if float(d) > float(s) and not isinstance(law, Stribeck):
             raise ProblemError(
                 f"{where}.mu_d: found {float(d):g}, must not exceed mu_s "
                 f"({float(s):g}, {label} direction)"

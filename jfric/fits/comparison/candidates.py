@@ -13,6 +13,7 @@ With ``v = |gamma_T|``, and all coefficients for each direction of sliding from 
 
 "load-dependent" is a law of :class:`jfric.Friction` with a load: it is a candidate where all other
 forces have names. The curve is made by :func:`curve_candidate`.
+``F_s`` may be negative: friction then rises with the sliding velocity instead of falling.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from jfric.system.problem import Problem
 RANGE = (1e-3, 1e2)
 SIDES = ("positive", "negative")
 #: Where the search for ``F_s`` starts, relative to ``F_c``.
-FALL = 0.1
+BEGIN = -0.1
 #: Knots of a curve in each direction.
 KNOTS = 8
 CURVE = "curve"
@@ -90,7 +91,7 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
     rate = Free(0.0, high / speed, init=damping, scale="linear")
     sided = {f"F_c_{side}": force for side in SIDES} | {f"F_v_{side}": rate for side in SIDES}
     fall = {
-        "F_s": Free(0.0, 10.0 * size, init=FALL * size, scale="linear"),
+        "F_s": Free(-size, 10.0 * size, init=BEGIN * size, scale="linear"),
         "v_s": Free(1e-3 * speed, 10.0 * speed, init=0.1 * speed),
     }
     # At most half of the transmitted force is lost; the fit begins at a thousandth of this bound.
@@ -152,7 +153,8 @@ def _with_law(problem: Problem, name: str, element: Friction, free: Mapping[str,
     elements = {k: dict(v) for k, v in problem.elements.items() if k != "damper"}
     load = {"load": _carried(problem), "kappa": "$kappa"} if "kappa" in free else {}
     elements["friction"] = {name: replace(element, law=law, **load)}
-    numbers = {k: f.init for k, f in free.items()}
+    # Bounds are checked one by one: a low F_c beside a negative F_s is no friction.
+    numbers = {k: 0.0 if k == "F_s" else f.init for k, f in free.items()}
     return with_elements(problem, elements, {**problem.parameters, **numbers})
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from jfric.errors import ProblemError, nearest
 from jfric.fits.comparison.candidates import (
+    BEGIN,
     CURVE,
-    FALL,
     Candidate,
     candidate_laws,
     curve_candidate,
@@ -252,7 +252,10 @@ class _Comparison:
                 remarks.append(f"fold {i + 1} left out: {result.outcome.message}")
                 continue
             self.values[name, i] = own
-            problems.append(_with_values(problem, own))
+            try:
+                problems.append(_with_values(problem, own))
+            except ProblemError as wrong:  # the model from sample to sample asks for no bounds
+                remarks.append(f"fold {i + 1}: no system has the values found: {wrong}")
             first = first or (problem, result)
             for j, criterion in enumerate(self.criteria):
                 scores[j, i], size = error(criterion, problem, own, fold, self.setting)
@@ -312,7 +315,7 @@ class _Comparison:
                 begin |= {path + side: value for side in SIDES}
         levels = [begin[path] for path in map("parameters.F_c{}".format, SIDES) if path in begin]
         if levels:
-            begin["parameters.F_s"] = FALL * min(levels)
+            begin["parameters.F_s"] = BEGIN * min(levels)
         return begin | dict(self.values.get((name, left_out - 1), {}))
 
     def _simple(self, candidates, left_out: int, pieces, options) -> Mapping[str, float]:

@@ -116,7 +116,7 @@ def _information(result: FitResult, which: np.ndarray) -> tuple[np.ndarray, np.n
 
 def weak_directions(information: np.ndarray, names: tuple[str, ...]) -> tuple[Trade, ...]:
     """Combinations of ``names`` that trade, the weakest first, from the information (P, P)."""
-    size = np.sqrt(np.diagonal(information))
+    size = np.sqrt(np.maximum(np.diagonal(information), 0.0))
     known = size > 0.0
     if np.count_nonzero(known) < 2:
         return ()
