@@ -35,6 +35,8 @@ REFERENCES, GAINS = ("sin_sin", "up_and_down", "sin_time_square"), (100, 400, 80
 LEFT_OUT = "up_and_down"
 #: Voltage of the supply [V], and that of one unit of the gain and one radian.
 SUPPLY, VOLTS = 7.4, 0.03
+#: Steps of the search of each model, which begins where that of the model before ended.
+STEPS = 40
 #: Numbers that every model has, then those that each one adds, with the fields that they set.
 COMMON = {
     "motor.kt": jfric.Free(0.1, 2.0, init=0.45),
@@ -121,7 +123,8 @@ def main() -> int:
             path: jfric.Free(f.lower, f.upper, init=start.get(path, f.init))
             for path, f in free_of(model).items()
         }
-        result = jfric.fit(system(model), fitted, free, starts=1)
+        search = jfric.LevenbergMarquardt(STEPS)
+        result = jfric.fit(system(model), fitted, free, starts=1, optimiser=search)
         start |= dict(result.values)
         errors = {
             key: error_of(model, result.values, key[1], record) for key, record in records.items()

@@ -38,6 +38,8 @@ STILL = 1e-12
 CLOSED = 1e-13
 #: Part of a step in which sliding in a plane may come to rest, if it may also turn around there.
 SHORTEST = 2.0**-24
+#: Sine of an angle below which sliding reverses straight.
+STRAIGHT = 3e-5
 #: Rounds in which impulses at rest are looked for, and their error as a part of the largest.
 ROUNDS, EXACT = 2000, 1e-9
 
@@ -565,7 +567,7 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
     z = z.copy()
     forces = np.zeros(len(ekinds))
     stuck = np.ones(rows, np.bool_)
-    first = True
+    first, way = True, np.zeros(rows, np.int64)
     place = 0
     base_m, base_v = np.zeros(bases), np.zeros(bases)
     belt, before = np.zeros((rows, 2)), np.zeros(rows)
@@ -676,8 +678,28 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
                 break
         turns = False
         for r in range(rows):
-            stops = plane[r] and active[r] and not stuck[r] and speed[r] < STILL
-            turns = turns or (stops and numbers[r, 2] > numbers[r, 4])
+            if not plane[r] or not active[r] or stuck[r] or numbers[r, 2] <= numbers[r, 4]:
+                continue
+            old, new = before[r] - belt[r, 0], -belt[r, 0]
+            along, across = -belt[r, 1], -belt[r, 1]
+            for i in range(n):
+                new += w[r, i] * trial[i]
+                along += second[r, i] * v[i]
+                across += second[r, i] * trial[i]
+            for i in range(bases):
+                new += w[r, n + i] * base_v[i]
+            # Sliding that reverses straight comes to rest first; static friction may hold it there.
+            # That is seen before steps are so short that rounding errors have the speed of sliding.
+            reverses = old * new + along * across < 0.0
+            if reverses and way[r] == 0:
+                size = np.sqrt((old**2 + along**2) * (new**2 + across**2))
+                way[r] = 1 if abs(old * across - along * new) < STRAIGHT * size else 2
+            elif not reverses and part >= 1.0:
+                way[r] = 0
+            reverses = reverses and way[r] == 1
+            turns = turns or reverses or speed[r] < STILL
+            if reverses and part <= SHORTEST:
+                speed[r] = 0.0
         if turns and part > SHORTEST:
             speed[:] = speed_before
             part *= 0.5

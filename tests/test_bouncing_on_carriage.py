@@ -28,7 +28,8 @@ def _numbers(count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "count"), [("general", 64), pytest.param("lowered", 256, marks=pytest.mark.slow)]
+    ("kernel", "count"),
+    [pytest.param(k, n, marks=pytest.mark.slow) for k, n in (("general", 64), ("lowered", 256))],
 )
 def test_bounces_end_although_friction_acts_in_between(kernel, count):
     """Impacts accumulate while the carriage sticks and slides between any two of them: flights that

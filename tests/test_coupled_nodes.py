@@ -84,6 +84,7 @@ def test_a_chain_of_two_is_what_increments_say_and_loses_what_friction_takes():
     assert float(lost) == pytest.approx(taken, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_nodes_without_friction_follow_and_the_energy_is_kept():
     """A body swings on three nodes, the middle one of which is free: what it loses in energy is
     what friction takes."""

@@ -91,6 +91,7 @@ def test_what_is_observed_of_continuous_slip():
     assert float(highest["dissipated"]) == pytest.approx(4.0 * mu * X, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_orbits_that_fail_leave_the_others_alone():
     _, orbits = batch()
     assert orbits.status[-2] == jfric.OrbitStatus.TOO_MANY_EVENTS

@@ -141,7 +141,7 @@ CASES = [
     pytest.param(chain, "fast", id="chain-fast"),
     *(pytest.param(chain, c, marks=pytest.mark.slow, id=f"chain-{c}") for c in ("slow", "long")),
     pytest.param(block, "flat", marks=pytest.mark.slow, id="block-flat"),
-    pytest.param(block, "tall", id="block-tall"),
+    pytest.param(block, "tall", marks=pytest.mark.slow, id="block-tall"),
 ]
 
 

@@ -88,7 +88,7 @@ def _plane(value) -> Any:
 class Contact(eqx.Module):
     """Unilateral contact with friction: ``0 <= g_N _|_ lambda_N >= 0``, ``g_N = gap + n^T q``.
 
-    The contact pushes along its normal ``n``, to larger ``n^T q``. A :class:`jfric.Stop` with that
+    The contact pushes along its normal ``n``, to larger ``n^T q``; a :class:`jfric.Stop` with that
     direction is on the other side: it is touched as ``n^T q`` grows.
 
     Without ``normal``, ``gap`` is the gap itself: a text in degrees of freedom, ``t`` and shared

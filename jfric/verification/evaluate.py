@@ -29,11 +29,12 @@ from jfric.results.observables import (
 )
 from jfric.results.pieces import Point
 from jfric.results.quantity import OUTCOMES, Quantity, parse_quantity, resolve
-from jfric.results.signals import Reaction, Signal
+from jfric.results.signals import Command, Reaction, Signal
 from jfric.results.solution import Solution, rows_of
 from jfric.results.status import Flag
 from jfric.sweeps.observing import observe
 from jfric.system.assembly import assemble
+from jfric.system.control import command_places
 from jfric.system.naming import get_parameter, set_parameters
 from jfric.system.problem import Problem
 
@@ -182,6 +183,9 @@ def _at_outputs(function: Callable[[Point], Any], trajectory: Trajectory) -> np.
         return np.asarray(getattr(solution, function.field))[:, function.index]
     if isinstance(function, Reaction):
         return np.asarray(reactions_at_outputs(problem, solution))[:, function.index]
+    if isinstance(function, Command):
+        column = list(command_places(problem).values()).index(function.path)
+        return np.asarray(solution.commands)[:, column]
     mechanics = assemble(problem)
 
     def at(t, q, v, a, lambda_t, lambda_n, mode, segment, z):
