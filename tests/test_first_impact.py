@@ -180,3 +180,28 @@ def test_an_output_at_an_impact_is_one_sided(kernel):
     cases = [[1.0, 1.0, 1.2], [1.0, 0.9, 1.0], [1.0, 0.9, 1.2], [1.01, 1.0, 1.2]]
     y, output, end = np.asarray(cases).T
     assert run(y, output, end).differentiable.tolist() == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("element", "at", "exists"),
+    [
+        (jfric.DiagramSpring("u", [-0.4, 0.0, 0.2], [-2.0, 0.0, 1.5]), 0.0, False),
+        (jfric.DiagramSpring("u", [-0.4, 0.0, 0.2], [-3.0, 0.0, 1.5]), 0.0, True),
+        (jfric.DiagramSpring("u", [-0.4, 0.0, 0.2], [-2.0, 0.0, 1.5]), 0.01, True),
+        (jfric.GapSpring("u", 4.0, 4.0, 0.1, 0.1), 0.1, False),
+    ],
+    ids=["kink", "straight", "beside", "gap"],
+)
+def test_rest_where_a_stiffness_changes_is_an_edge(element, at, exists):
+    """A push to one side meets another stiffness than a push to the other."""
+    name = "gap_spring" if isinstance(element, jfric.GapSpring) else "diagram_spring"
+    problem = jfric.Problem(
+        ["u"],
+        {"mass": jfric.Mass("u", 0.5), name: element},
+        initial={"u": jfric.InitialState(at, 0.0)},
+        time=1.0,
+    )
+    solution = jfric.simulate(problem)
+    assert bool(solution.differentiable) is exists
+    if not exists:
+        np.testing.assert_array_equal(solution.final.q, [at])

@@ -1,9 +1,11 @@
 """Reactions of two rows in closed form, beside the equations that they solve."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jfric.contact.impact import solve_impact
 from jfric.contact.reactions import Coupling, no_coupling, reaction_operator
 
 
@@ -65,3 +67,27 @@ def test_rounding_of_a_row_that_joints_nearly_hold_is_no_direction(small):
         assert bool(found.unique)
         expected = g * (g @ right) / (g @ g) ** 2
         np.testing.assert_allclose(found.force @ right, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("small", [3e-4, 4e-5])
+def test_contacts_that_joints_nearly_hold_take_no_part_in_an_impact(small):
+    """Four contacts without friction on one degree of freedom bounce as one, whatever rounding
+    errors the mobility before joints has left."""
+    rng = np.random.default_rng(29)
+    g, nothing, all_of_them = np.array([1.0, 1.0 - small, small, 0.5]), jnp.zeros(4), jnp.ones(4)
+    v, near = jnp.concatenate([nothing, -0.7 * jnp.asarray(g)]), jnp.full(8, 1e-12)
+
+    @jax.jit
+    def hit(D):
+        return solve_impact(
+            D, v, all_of_them > 0, 0.5 * all_of_them, jnp.zeros(4), jnp.zeros(4), near,
+            independent=False, size=jnp.ones(8),
+        )  # fmt: skip
+
+    for _ in range(20):
+        noise = rng.uniform(-2e-16, 2e-16, (4, 4))
+        D = np.eye(8)
+        D[4:, 4:] = np.outer(g, g) + noise + noise.T
+        found = hit(jnp.asarray(D))
+        assert bool(found.solved)
+        np.testing.assert_allclose(found.velocity[4:], 0.35 * g, rtol=1e-5)

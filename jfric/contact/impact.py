@@ -61,12 +61,14 @@ def solve_impact(
     *,
     independent: bool,
     planes: Planes = (),
+    size: Float[Array, " m"] | None = None,
 ) -> ImpactResult:
     """Velocities and impulses after an impact.
 
     ``velocity``: relative velocities before, tangents then normals. ``touching``: unilateral
     contacts with zero gap. Coefficients: for sliding to either side; in ``planes`` those of each
-    direction. ``tolerance``: velocities below it count as zero.
+    direction. ``tolerance``: velocities below it count as zero. ``size``: diagonal of ``D`` without
+    joints, where joints cancel a part of it.
     """
     nt = velocity.shape[0] - touching.shape[0]
     rebound = rules.restitution(velocity[nt:], velocity[nt:], e)
@@ -75,8 +77,10 @@ def solve_impact(
     # The modes are discrete: they are found without derivatives, the impulses with them.
     still, before, tolerance = jax.lax.stop_gradient((laws, velocity, tolerance))
     near = jnp.maximum(tolerance, LEFT_OUT * jnp.max(jnp.abs(before), initial=0.0))
-    solve = _in_planes if planes else _along_lines
-    found = solve(laws, velocity, still, before, near, independent)
+    if planes:
+        found = _in_planes(laws, velocity, still, before, near, independent)
+    else:
+        found = _along_lines(laws, velocity, still, before, near, independent, size)
     change = jax.lax.stop_gradient(found.velocity) - before
     holds = _obey(still, found.impulse, change, near)
     return found._replace(solved=found.solved & holds)
@@ -100,10 +104,10 @@ def _laws(D, target, touching, positive, negative, planes: Planes) -> ContactPro
 
 
 def _along_lines(
-    laws: ContactProblem, velocity, still: ContactProblem, before, near, independent: bool
+    laws: ContactProblem, velocity, still: ContactProblem, before, near, independent: bool, size
 ) -> ImpactResult:
     mode = _decide(still, before)
-    force, motion, pivot, unique = _reactions(laws, mode, independent)
+    force, motion, pivot, unique = _reactions(laws, mode, independent, size)
     impulse = matvec(force, -laws.gamma)
     other = matvec(motion, -laws.gamma)
     after = velocity + matvec(laws.D, other)
@@ -116,7 +120,7 @@ def _along_lines(
         shares, wider = _shared(still, before, change, near, mode)
 
         def still_unique():
-            return _reactions(still, wider, independent).unique
+            return _reactions(still, wider, independent, size).unique
 
         if laws.D.shape[0] > UNROLLED_INVERSE:
             also = where_any(shares.any(), still_unique, jnp.asarray(True))
@@ -134,12 +138,13 @@ class _Reactions(NamedTuple):
     unique: Bool[Array, ""]
 
 
-def _reactions(laws: ContactProblem, mode, independent: bool) -> _Reactions:
+def _reactions(laws: ContactProblem, mode, independent: bool, size) -> _Reactions:
     nf = laws.nf
     none = jnp.zeros((nf,), laws.D.dtype)
     positive, negative = (jnp.concatenate([none, x]) for x in (laws.mu_positive, laws.mu_negative))
     S = coupling(mode, positive, negative, nf)
-    R = reaction_operator(laws.D, active_rows(mode, nf), S, independent=independent)
+    active = active_rows(mode, nf)
+    R = reaction_operator(laws.D, active, S, independent=independent, size=size)
     return _Reactions(R.force, R.motion, R.pivot, R.unique)
 
 

@@ -100,8 +100,9 @@ class Flag(IntFlag):
     #: system differently (Painleve's paradox with several solutions).
     SEVERAL_MOTIONS = 1024
     #: An event lies exactly on an output or the end, an impact on the start or a break of a
-    #: function of time, or the start on the level of an event that changes or ends the motion:
-    #: values and derivatives there are those of one side.
+    #: function of time, or the start on the level of an event that changes or ends the motion, or
+    #: at rest where a spring's stiffness changes: values and derivatives there are those of one
+    #: side.
     ONE_SIDED = 2048
 
     @property
@@ -126,8 +127,9 @@ class Flag(IntFlag):
             "finite forces follows",
             Flag.SEVERAL_MOTIONS: "more than one motion follows where the trajectory ends: "
             "friction helps a contact to press, or to let go",
-            Flag.ONE_SIDED: "an event lies exactly on an output, the end or the start: values and "
-            "derivatives there are those of one side",
+            Flag.ONE_SIDED: "an event lies exactly on an output, the end or the start, or the start "
+            "is at rest where a stiffness changes: values and derivatives there are those of one "
+            "side",
         }[self]
 
 

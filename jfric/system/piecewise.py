@@ -175,6 +175,19 @@ class PiecewiseElements(eqx.Module):
             found.append(self.sliders.known_zeros(before[nd:], after[nd:]))
         return jnp.concatenate(found)
 
+    def kinks(self, segment: Int[Array, " ns"]) -> Bool[Array, "ns 2"]:
+        """Whether the line of the force turns where each guard is reached by elongation."""
+        nd, found = self.tables, jnp.zeros((self.count, 2), bool)
+        if not nd:
+            return found
+        rows, after = jnp.arange(nd), jnp.asarray(self.next, jnp.int32)
+        after = after[rows, segment[:nd]]
+        turns = jnp.zeros((nd, 2), bool)
+        for line in (self.k, self.c):
+            turns = turns | (line[rows[:, None], after] != line[rows, segment[:nd]][:, None])
+        at = self.guards[rows, segment[:nd]]
+        return found.at[:nd].set(turns & (at[..., 0] != 0.0) & (at[..., 1] == 0.0))
+
     def segment_at(self, x, rate=None):
         """Segment (ns,) whose guards hold at elongations ``x`` and, where given, their rates; all
         sliders are stuck."""
@@ -253,7 +266,13 @@ def _diagram(spring) -> _Segments:
     x, force = spring.x, spring.F
     count = x.shape[0] - 1
     slopes = [(force[i + 1] - force[i]) / (x[i + 1] - x[i]) for i in range(count)]
-    offsets = [force[i] - slopes[i] * x[i] for i in range(count)]
+    # From the end nearer to zero: a line through the origin has no offset by rounding.
+    near = [jnp.abs(x[i]) <= jnp.abs(x[i + 1]) for i in range(count)]
+    offsets = [
+        jnp.where(near[i], force[i], force[i + 1])
+        - slopes[i] * jnp.where(near[i], x[i], x[i + 1])
+        for i in range(count)
+    ]
     return _lines(
         slopes, offsets, [x[i] for i in range(1, count)], [f"segment_{i + 1}" for i in range(count)]
     )

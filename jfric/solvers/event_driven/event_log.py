@@ -127,4 +127,10 @@ def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
     # Where a function of time has a breakpoint, a change before it moves an event differently than
     # after it.
     breaks = ahead.fired[: 2 * nt].any() & at_breakpoint(prepared, ahead.t)
-    return flags | jnp.where(ahead.grazing | breaks, int(Flag.GRAZING), 0)
+    flags = flags | jnp.where(ahead.grazing | breaks, int(Flag.GRAZING), 0)
+    piecewise = prepared.mechanics.piecewise
+    if piecewise.tables:
+        stays = signs.null[2 * nt :][: 2 * piecewise.count].reshape(2, -1).T
+        bends = (state.t == state.start) & jnp.any(stays & piecewise.kinks(state.segment))
+        flags = flags | jnp.where(bends, int(Flag.ONE_SIDED), 0)
+    return flags

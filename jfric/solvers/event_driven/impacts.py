@@ -178,6 +178,7 @@ def _impulses(prepared: Prepared, velocity, touching, e, small) -> ImpactResult:
         small,
         independent=prepared.independent if planes else prepared.regular,
         planes=planes,
+        size=prepared.D_size,
     )
 
 
