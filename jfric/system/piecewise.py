@@ -269,8 +269,7 @@ def _diagram(spring) -> _Segments:
     # From the end nearer to zero: a line through the origin has no offset by rounding.
     near = [jnp.abs(x[i]) <= jnp.abs(x[i + 1]) for i in range(count)]
     offsets = [
-        jnp.where(near[i], force[i], force[i + 1])
-        - slopes[i] * jnp.where(near[i], x[i], x[i + 1])
+        jnp.where(near[i], force[i], force[i + 1]) - slopes[i] * jnp.where(near[i], x[i], x[i + 1])
         for i in range(count)
     ]
     return _lines(
