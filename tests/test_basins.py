@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 import jfric
 from jfric import ProblemError
 from jfric.cli.main import app
-from jfric.cli.values import parse_section
 from jfric.periodic.basins import (
     FAILED,
     UNRECOGNISED,
@@ -21,6 +20,7 @@ from jfric.periodic.basins import (
 from jfric.periodic.basins_recognition import Attractor
 from jfric.periodic.sections import Section
 from jfric.sweeps.store import ZarrTable
+from jfric.sweeps.texts import parse_section
 
 OMEGA = 2.6
 
@@ -283,3 +283,32 @@ def test_the_section_of_the_command_may_carry_a_unit():
     assert parse_section("event.turn") == "event.turn"
     with pytest.raises(ProblemError, match="--section"):
         parse_section("3 kg")
+
+
+def test_checks_of_attractors_and_exponents(tmp_path):
+    """A missing table is said; a third attractor has no share."""
+    text = """
+dofs = ["x"]
+time = { end = "1 s" }
+mass = { dof = "x", m = 1.0 }
+damper = { dof = "x", c = 1.0 }
+polynomial_spring = { dof = "x", k = [-1.0, 0.0, 1.0] }
+lyapunov = { interval = "0.5 s", intervals = 20, skip = 80, parts = 2 }
+"""
+    plane = 'basins = { plane = ["initial.x.q=-1.5:1.5:4"], section = "1 s" }\n'
+    checks = "".join(
+        f'[[check]]\nquantity = "{name}"\nexpected = {value}\ntolerance = 1e-6\n'
+        for name, value in (
+            ("attractor_count", 2),
+            ("basin_share(2)", 0.5),
+            ("basin_share(3)", 0.5),
+            ("lyapunov", (5**0.5 - 1) / 2),
+        )
+    )
+    path = tmp_path / "wells.toml"
+    path.write_text(text + plane + checks)
+    assert [r.passed for r in jfric.verify([path])] == [True, True, False, True]
+    path.write_text(text + checks)
+    failed = [r.quantity for r in jfric.verify([path]) if not r.passed]
+    assert len(failed) == 4
+    assert "a table [basins] with plane is missing" in failed[-1]

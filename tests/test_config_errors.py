@@ -52,7 +52,8 @@ MISTAKES = [
             "base, joint, velocity, pin, slider, weld, gear, rolling, pendulum, "
             "polynomial_spring, drag, "
             "event, controller, state_feedback, initial, "
-            "matrices, solver, statics, periodic, response, data, fit, check; did you "
+            "matrices, solver, statics, periodic, response, lyapunov, basins, data, fit, check; "
+            "did you "
             "mean 'spring'?"
         ),
     ),

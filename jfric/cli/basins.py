@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,22 +22,27 @@ class BasinsSettings:
     """Settings of ``jfric basins``."""
 
     config: options.ConfigPath
-    plane: list[str] = setting(
-        ...,
+    plane: list[str] | None = setting(
+        None,
         "Initial state and its values, PATH=LOW:HIGH:COUNT, or PATH=\\[A, B, ...]; sampled methods "
-        "take PATH=LOW:HIGH. Values may carry units. Repeatable.",
+        "take PATH=LOW:HIGH. Values may carry units. Repeatable. Options that are not given are "
+        "taken from the table \\[basins] of the file.",
         metavar="PATH=VALUES",
         paths=True,
     )
-    section: str = setting(
-        "period",
-        "Where motions are compared with themselves: once in each period of the loads, at each "
-        "impact, at each event.NAME, or after an interval such as '0.5 s'.",
+    section: str | None = setting(
+        None,
+        "Where motions are compared with themselves: once in each period of the loads (as by "
+        "default), at each impact, at each event.NAME, or after an interval such as '0.5 s'.",
         metavar="NAME|TIME",
     )
-    longest: int = setting(8, "Longest period in returns.")
-    tolerance: float = setting(1e-7, "Relative distance below which a state comes back.")
-    give_up: int = setting(500, "Returns after which nothing is recognised.")
+    longest: int | None = setting(None, "Longest period in returns; 8 by default.")
+    tolerance: float | None = setting(
+        None, "Relative distance below which a state comes back; 1e-7 by default."
+    )
+    give_up: int | None = setting(
+        None, "Returns after which nothing is recognised; 500 by default."
+    )
     out: Path | None = setting(
         None,
         "Folder of the results (Zarr), instead of results/<name of the file>/basins-NNN. "
@@ -45,9 +50,11 @@ class BasinsSettings:
         metavar="FOLDER",
     )
     set_: options.Settings = None
-    method: options.Method = "grid"
+    method: str | None = setting(
+        None, "grid (as by default), zip, random, sobol or latin-hypercube.", metavar="NAME"
+    )
     samples: options.Samples = None
-    seed: options.Seed = 0
+    seed: int | None = setting(None, "Seed of a sampled method; 0 by default.")
     solver: options.SolverName = None
     flow: options.Flow = None
     rtol: options.Rtol = None
@@ -70,28 +77,25 @@ def basins(given: BasinsSettings) -> bool:
     """
     from jfric.cli.kept_results import computed_into, print_counts, write_figure
     from jfric.cli.loading import load_for_many
-    from jfric.cli.values import parse_section, parse_vary
+    from jfric.errors import ProblemError
+    from jfric.files.periodic_table import BASINS
     from jfric.files.write_toml import dump
     from jfric.periodic.basins import prepare_basins, run_basins
-    from jfric.sweeps.design import SAMPLED
+    from jfric.verification.periodic_checks import basin_settings
 
     chosen, solver = load_for_many(given)
     title = chosen.title or given.config.stem
-    sampled = given.method in SAMPLED
+    own = {k: x for k in BASINS.table if (x := getattr(given, k)) is not None}
+    chosen = replace(chosen, basins=dict(chosen.basins) | own)
+    if "plane" not in chosen.basins:
+        raise ProblemError("--plane: not given, and the file has no table [basins]")
     prepared = prepare_basins(
         chosen.problem,
-        parse_vary(chosen.problem, given.plane, sampled=sampled, option="--plane"),
-        section=parse_section(given.section),
-        method=given.method,
-        samples=given.samples,
-        seed=given.seed,
+        **basin_settings(chosen, own),
         solver=solver,
         config=dump(chosen),
         title=title,
         command=called(),
-        longest=given.longest,
-        tolerance=given.tolerance,
-        give_up=given.give_up,
     )
     execution = {"chunk": given.chunk, "devices": given.devices, "workers": given.workers}
     (found, summary), store = computed_into(

@@ -12,13 +12,14 @@ import numpy as np
 from jfric.cli.app import remarks, status, tell, wrote
 from jfric.cli.kept_results import computed_into, write_json
 from jfric.cli.loading import load_solved
-from jfric.cli.values import parse_interval, parse_number, parse_path, split_vary
+from jfric.cli.values import parse_interval, parse_path
 from jfric.errors import ProblemError, SimulationError, nearest
 from jfric.files import output
 from jfric.files.write_toml import dump
 from jfric.numerics.limits import parse_count
 from jfric.numerics.printing import Shown
 from jfric.sweeps.progress import Progress
+from jfric.sweeps.texts import parse_number, split_vary
 from jfric.verification.periodic_checks import POINT_KINDS, orbit_settings
 
 if TYPE_CHECKING:

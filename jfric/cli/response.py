@@ -92,10 +92,10 @@ def response(given: ResponseSettings) -> bool:
     """
     from jfric.cli.kept_results import computed_into, save_figure
     from jfric.cli.loading import load_solved, use_devices
-    from jfric.cli.values import numbers, parse_vary
     from jfric.files.write_toml import dump
     from jfric.periodic.cycle_quantities import parse_cycle_quantities
     from jfric.results.grammar import split
+    from jfric.sweeps.texts import numbers, parse_vary
 
     use_devices(given.devices)
     chosen = load_solved(given)
@@ -136,8 +136,8 @@ def response(given: ResponseSettings) -> bool:
 
 def _drive(config: Config, given: ResponseSettings) -> tuple[str, float, float]:
     """The load, and the first and the last frequency, from the command or the file."""
-    from jfric.cli.values import parse_number
     from jfric.periodic.response import drive_of
+    from jfric.sweeps.texts import parse_number
 
     place = given.load or _of_file(config, "load", "--load", "a name such as load")
     path = drive_of(config.problem, place).path

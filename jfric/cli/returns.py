@@ -3,7 +3,7 @@ deviations, over parameters."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,9 +78,9 @@ def bifurcations(given: BifurcationsSettings) -> bool:
     """
     from jfric.cli.kept_results import computed_into, write_figure
     from jfric.cli.loading import load_for_many
-    from jfric.cli.values import numbers, parse_section, parse_vary
     from jfric.figures.returns_figure import plot_returns
     from jfric.periodic.section_runs import bifurcation_diagram
+    from jfric.sweeps.texts import numbers, parse_section, parse_vary
 
     chosen, solver = load_for_many(given)
     varied = parse_vary(chosen.problem, given.vary)
@@ -119,15 +119,18 @@ class LyapunovSettings:
 
     config: options.ConfigPath
     vary: Vary
-    interval: str = setting(
-        "period",
-        "After which deviations are measured: the period of the loads, or a time such as '0.5 s'. "
-        "It must not end at impacts.",
+    interval: str | None = setting(
+        None,
+        "After which deviations are measured: the period of the loads (as by default), or a time "
+        "such as '0.5 s'. It must not end at impacts. Options that are not given are taken from "
+        "the table \\[lyapunov] of the file.",
         metavar="period|TIME",
     )
-    intervals: int = setting(1000, "Intervals in all.")
-    skip: int = setting(100, "Intervals before them.")
-    parts: int = setting(10, "Parts of a run, whose scatter tells the error.")
+    intervals: int | None = setting(None, "Intervals in all; 1000 by default.")
+    skip: int | None = setting(None, "Intervals before them; 100 by default.")
+    parts: int | None = setting(
+        None, "Parts of a run, whose scatter tells the error; 10 by default."
+    )
     set_: options.Settings = None
     flow: options.Flow = None
     rtol: options.Rtol = None
@@ -149,13 +152,16 @@ def lyapunov(given: LyapunovSettings) -> bool:
     """
     from jfric.cli.kept_results import computed_into, write_figure
     from jfric.cli.loading import load_for_many
-    from jfric.cli.values import parse_section, parse_vary
     from jfric.figures.sweep_figure import plot_sweep
+    from jfric.files.periodic_table import LYAPUNOV
     from jfric.periodic.lyapunov import lyapunov_exponents
+    from jfric.sweeps.texts import parse_vary
+    from jfric.verification.periodic_checks import lyapunov_settings
 
     chosen, solver = load_for_many(given)
     varied = parse_vary(chosen.problem, given.vary)
-    interval = parse_section(given.interval, "--interval")
+    own = {k: x for k in LYAPUNOV.table if (x := getattr(given, k)) is not None}
+    settings = lyapunov_settings(replace(chosen, lyapunov=dict(chosen.lyapunov) | own), own)
     tell(chosen.title or given.config.stem, "bold")
     table, store = computed_into(
         given,
@@ -163,10 +169,7 @@ def lyapunov(given: LyapunovSettings) -> bool:
         lambda store: lyapunov_exponents(
             chosen.problem,
             varied,
-            interval,
-            intervals=given.intervals,
-            skip=given.skip,
-            parts=given.parts,
+            **settings,
             solver=solver,
             store=store,
             command=called(),

@@ -86,12 +86,12 @@ def sweep(given: SweepSettings) -> bool:
     """
     from jfric.cli.kept_results import computed_into, print_counts
     from jfric.cli.loading import load_for_many
-    from jfric.cli.values import parse_vary
     from jfric.files.write_toml import dump
     from jfric.results.grammar import split
     from jfric.results.status import Status
     from jfric.sweeps.design import SAMPLED
     from jfric.sweeps.sweeping import execute, prepare
+    from jfric.sweeps.texts import parse_vary
 
     chosen, solver = load_for_many(given)
     varied = parse_vary(chosen.problem, given.vary, sampled=given.method in SAMPLED)

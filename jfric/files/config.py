@@ -120,8 +120,9 @@ class Config:
     ``solver``: the settings that the file gives, by name. ``statics``: the parameter that a path
     or a limit load follows (``vary``, ``start``, ``stop``, ``seeds``). ``periodic``: the periodic
     motion to be found, and the parameter over which it is followed.
-    ``response``: the load and the frequencies of a frequency response, and its quantity. ``fit``:
-    free parameters of a fit. ``controller``: of a system that :meth:`opened` has taken apart.
+    ``response``: the load and the frequencies of a frequency response, and its quantity.
+    ``lyapunov``, ``basins``: how exponents and attractors are computed. ``fit``: free parameters of
+    a fit. ``controller``: of a system that :meth:`opened` has taken apart.
     ``path``: path of the file.
     """
 
@@ -134,6 +135,8 @@ class Config:
     statics: Mapping[str, Any] = field(default_factory=dict)
     periodic: Mapping[str, Any] = field(default_factory=dict)
     response: Mapping[str, Any] = field(default_factory=dict)
+    lyapunov: Mapping[str, Any] = field(default_factory=dict)
+    basins: Mapping[str, Any] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     path: str = ""
     data: Measured | None = None

@@ -1,5 +1,5 @@
-"""The tables ``[periodic]`` and ``[response]`` of a file: a periodic motion to be found, and the
-parameter over which it is followed."""
+"""The tables ``[periodic]``, ``[response]``, ``[lyapunov]`` and ``[basins]`` of a file: the steady
+motions to be found, and the parameter over which they are followed."""
 
 from __future__ import annotations
 
@@ -54,6 +54,31 @@ RESPONSE = Record(
             Text(),
             "what the peak is of; the amplitude of the first degree of freedom unless given",
         ),
+    },
+)
+_COUNT, _SECTION = Whole(above=0, at_most=limits.STEPS), "period of the loads, or a time"
+LYAPUNOV = Record(
+    "LyapunovTable",
+    "How the largest Lyapunov exponent is computed.",
+    {
+        "interval": Key(Text(), f"after which deviations are measured: {_SECTION}"),
+        "intervals": Key(_COUNT, "intervals in all"),
+        "skip": Key(Whole(at_least=0, at_most=limits.STEPS), "intervals before them"),
+        "parts": Key(_COUNT, "parts of a run, whose scatter tells the error"),
+    },
+)
+BASINS = Record(
+    "BasinsTable",
+    "The initial states whose attractors are found, and how these are recognised.",
+    {
+        "plane": Key(List(Text()), "initial states, PATH=LOW:HIGH:COUNT each", needed=True),
+        "section": Key(Text(), f"where motions are compared: {_SECTION}, impact or event.NAME"),
+        "longest": Key(_COUNT, "longest period in returns"),
+        "tolerance": Key(PLAIN, "relative distance below which a state comes back"),
+        "give_up": Key(_COUNT, "returns after which nothing is recognised"),
+        "method": Key(Text(), "grid, zip, random, sobol or latin-hypercube"),
+        "samples": Key(_COUNT, "number of points of a sampled method"),
+        "seed": Key(Whole(at_least=0), "seed of a sampled method"),
     },
 )
 

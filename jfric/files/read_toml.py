@@ -18,7 +18,7 @@ from jfric.files.codec import Place
 from jfric.files.config import Config
 from jfric.files.fit_table import fit_settings
 from jfric.files.measured_tables import measured
-from jfric.files.periodic_table import RESPONSE, periodic
+from jfric.files.periodic_table import BASINS, LYAPUNOV, RESPONSE, periodic
 from jfric.files.reading import ReadError, read_text
 from jfric.files.schema import shape_error
 from jfric.files.solver_table import SOLVER
@@ -88,6 +88,8 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
         statics=read("statics", lambda x, of: STATICS.of(x, of, "statics"), {}),
         periodic=read("periodic", periodic, {}),
         response=RESPONSE.read(raw.get("response", {}), Place("response")),
+        lyapunov=LYAPUNOV.read(raw.get("lyapunov", {}), Place("lyapunov")),
+        basins=BASINS.read(raw["basins"], Place("basins")) if "basins" in raw else {},
         checks=checks(raw.get("check", []), problem),
         path=os.fspath(path),
         data=read("data", measured, None),

@@ -13,7 +13,7 @@ from jfric.files.checks import CHECKS
 from jfric.files.codec import Key, Place, did_you_mean
 from jfric.files.fit_table import FIT
 from jfric.files.measured_tables import DATA
-from jfric.files.periodic_table import PERIODIC, RESPONSE
+from jfric.files.periodic_table import BASINS, LYAPUNOV, PERIODIC, RESPONSE
 from jfric.files.scalar_codecs import Text
 from jfric.files.solver_table import SOLVER
 from jfric.files.statics_table import STATICS
@@ -50,6 +50,8 @@ def file_codec() -> File:
         "response": Key(
             RESPONSE, "what `jfric response` and checks of frequency responses look for"
         ),
+        "lyapunov": Key(LYAPUNOV, "how `jfric lyapunov` and checks of the exponent compute it"),
+        "basins": Key(BASINS, "initial states of `jfric basins` and of checks of attractors"),
         "data": Key(DATA, "which columns of measured files hold what"),
         "fit": Key(FIT, "what `jfric fit` and `jfric compare` are free to change"),
         "check": Key(CHECKS, "numbers that a correct solution has, for `jfric verify`"),

@@ -103,12 +103,16 @@ def _initial(problem: Problem) -> dict[str, Any]:
     return found
 
 
+#: Tables of settings that are written as they are kept.
+SETTINGS = ("solver", "statics", "periodic", "response", "lyapunov", "basins")
+
+
 def _settings(config: Config) -> dict[str, Any]:
     """Tables that come after the elements, without checks."""
     place, matrices = Place("matrices"), vars(config.problem.matrices)
     found: dict[str, Any] = {
         "matrices": {k: _rows(x, place) for k, x in matrices.items() if x is not None},
-        **{k: dict(getattr(config, k)) for k in ("solver", "statics", "periodic", "response")},
+        **{k: dict(getattr(config, k)) for k in SETTINGS},
     }
     if config.data is not None:
         found["data"] = DATA.write(config.data.table, Place("data"))

@@ -73,6 +73,9 @@ Kind = Literal[
     "balance",
     "balance_fold",
     "response",
+    "lyapunov",
+    "attractor_count",
+    "basin_share",
 ]
 
 #: Kinds taken from equilibria, limit loads and paths of a system, not from a trajectory.
@@ -84,10 +87,11 @@ STATIC_KINDS = (
 OUTCOMES = ("status", "flag")
 
 
-#: Kinds taken from a periodic motion, and from its path over a parameter.
+#: Kinds taken from a steady motion, from its path over a parameter, and from many motions.
 PERIODIC_KINDS = (
     *("orbit", "multiplier", "fold", "flip", "torus", "branch_point", "hopf", "event_change"),
     *("dead_end", "balance", "balance_fold", "response"),
+    *("lyapunov", "attractor_count", "basin_share"),
 )
 #: Numbers of a periodic motion that a trajectory does not have.
 OF_ORBITS = ("period", "energy_loss", "residual", "event_count", "largest_multiplier")
@@ -137,6 +141,8 @@ _KINDS: dict[Kind, _Form] = {
     **{kind: _Form(None, "number") for kind in ("branch_point", "event_change", "balance_fold")},
     "balance": _Form("dof", "maybe"),
     "response": _Form("response"),
+    **{kind: _Form() for kind in ("lyapunov", "attractor_count")},
+    "basin_share": _Form(None, "number"),
 }
 #: Other words for a kind, and the prefix that they add to the name.
 _SAME: dict[str, tuple[Kind, str]] = {
@@ -157,7 +163,8 @@ GRAMMAR = (
     "limit.lambda_n.NAME, branch_count, fold_count, dead_end_count, special.parameter(1), "
     "special.u(1); orbit.period, orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), "
     "multiplier(1), multiplier.re(1), fold(1), flip(1), hopf(1), event_change(1), dead_end(1); "
-    "balance.u, balance.u(1), balance_fold(1); response.peak, response.peak_frequency"
+    "balance.u, balance.u(1), balance_fold(1); response.peak, response.peak_frequency; "
+    "lyapunov; attractor_count, basin_share(1)"
 )
 
 #: What a wrong name is answered with.

@@ -127,9 +127,9 @@ class Flag(IntFlag):
             "finite forces follows",
             Flag.SEVERAL_MOTIONS: "more than one motion follows where the trajectory ends: "
             "friction helps a contact to press, or to let go",
-            Flag.ONE_SIDED: "an event lies exactly on an output, the end or the start, or the start "
-            "is at rest where a stiffness changes: values and derivatives there are those of one "
-            "side",
+            Flag.ONE_SIDED: "an event lies exactly on an output, the end or the start, or the "
+            "start is at rest where a stiffness changes: values and derivatives there are those of "
+            "one side",
         }[self]
 
 

@@ -1,8 +1,8 @@
-"""Checks on periodic motions of a system, and on their path over a parameter."""
+"""Checks on steady motions of a system, on their path over a parameter, and on attractors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,10 +13,14 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.files.solver_choice import SOLVERS, choose_solver
 from jfric.results.quantity import OF_ORBITS, PERIODIC_KINDS, Quantity
+from jfric.results.status import Status
+from jfric.sweeps.design import SAMPLED
+from jfric.sweeps.texts import parse_section, parse_vary
 from jfric.verification.result import Result, each_judged, whole
 
 if TYPE_CHECKING:
     from jfric.files.config import Check, Config
+    from jfric.periodic.basins import Basins
     from jfric.periodic.harmonic_balance_result import HarmonicBalance
     from jfric.periodic.orbit import PeriodicOrbit
     from jfric.periodic.path import OrbitKind, OrbitPath
@@ -70,6 +74,10 @@ class PeriodicValues:
             return self._of_balance(quantity)
         if quantity.kind == "response":
             return self.peak.value if quantity.name == "peak" else self.peak.frequency
+        if quantity.kind == "lyapunov":
+            return self._exponent()
+        if quantity.kind in ("attractor_count", "basin_share"):
+            return self._of_basins(quantity)
         if quantity.kind not in ("orbit", "multiplier"):
             points = self.path.points(POINT_KINDS[quantity.kind])
             row = int(quantity.argument or 1) - 1
@@ -144,6 +152,42 @@ class PeriodicValues:
             raise ProblemError(f"{self.config.path}: {self.response.curves[0].outcome}")
         return self.response.peak(self.config.response.get("quantity", self.config.problem.axes[0]))
 
+    def _exponent(self) -> float:
+        """The largest Lyapunov exponent; NaN where the run failed."""
+        from jfric.periodic.lyapunov import lyapunov_exponent
+
+        settings = lyapunov_settings(self.config)
+        found = lyapunov_exponent(self.config.problem, **settings, **self._solver())
+        return float(found.value) if int(found.status) == int(Status.OK) else float("nan")
+
+    def _of_basins(self, quantity: Quantity) -> float:
+        """The number of attractors, or the share of one of them; NaN where a run failed."""
+        if self.basins.failed:
+            return float("nan")
+        attractors = self.basins.attractors
+        if quantity.kind == "attractor_count":
+            return float(len(attractors))
+        row = int(quantity.argument or 1) - 1
+        return attractors[row].share if row < len(attractors) else float("nan")
+
+    @cached_property
+    def basins(self) -> Basins:
+        """The basins described by the table ``[basins]``."""
+        from jfric.periodic.basins import basins
+
+        if not self.config.basins:
+            raise ProblemError(
+                f"{self.config.path}: a check asks for attractors; a table [basins] with plane is "
+                "missing"
+            )
+        settings = basin_settings(self.config)
+        return basins(self.config.problem, **settings, **self._solver(), progress=False)
+
+    def _solver(self) -> dict[str, Any]:
+        """The solver of the file, where it has settings."""
+        settings = self.config.solver
+        return {"solver": choose_solver(settings)[0]} if settings else {}
+
     def _of_balance(self, quantity: Quantity) -> float:
         """Value by harmonic balance: an amplitude (half the range, or of a harmonic) or a fold."""
         found = self._balance(quantity.kind)
@@ -174,6 +218,29 @@ class PeriodicValues:
                 "needs vary, start and stop"
             )
         return [given["vary"], given["start"], given["stop"]]
+
+
+def basin_settings(config: Config, own: Container[str] = ()) -> dict[str, Any]:
+    """Settings of :func:`jfric.basins` from the table ``[basins]``; ``own``: those that are options
+    of a command, for messages."""
+    given = dict(config.basins)
+    sampled = given.get("method", "grid") in SAMPLED
+    option = "--plane" if "plane" in own else "basins.plane"
+    given["plane"] = parse_vary(config.problem, given["plane"], sampled=sampled, option=option)
+    return _with_section(given, "basins", "section", own)
+
+
+def lyapunov_settings(config: Config, own: Container[str] = ()) -> dict[str, Any]:
+    """Settings of :func:`jfric.lyapunov_exponent` from the table ``[lyapunov]``; ``own``: those
+    that are options of a command, for messages."""
+    return _with_section(dict(config.lyapunov), "lyapunov", "interval", own)
+
+
+def _with_section(given: dict[str, Any], table: str, name: str, own: Container[str]) -> dict:
+    if name in given:
+        option = f"--{name}" if name in own else f"{table}.{name}"
+        given[name] = parse_section(given[name], option)
+    return given
 
 
 def orbit_settings(
