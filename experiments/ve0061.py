@@ -33,7 +33,7 @@ def main() -> None:
         ]
     print_table("VE0061: movement of the node [m]", ["", "jfric", "published"], rows)
     dynamic = _suddenly(problem)
-    print(f"The force removed suddenly, with a mass of 100 kg: rests at {dynamic:.6f} m instead.")
+    print(f"The force removed suddenly, with a mass of 100 kg: rests at {dynamic:z.6f} m instead.")
     draw(problem, out / "ve0061_loop.png")
 
 

@@ -49,6 +49,12 @@ def test_every_key_of_the_schema_is_described():
         assert found == list(part.get("properties", {})), name
 
 
+def test_no_cell_of_the_reference_begins_emphasis():
+    cells = re.findall(r"^     - (.*)$", configuration.page(), re.MULTILINE)
+    assert any(r"\*" in cell for cell in cells)
+    assert not [cell for cell in cells if re.search(r"(?<!\\)\*", re.sub("``.*?``", "", cell))]
+
+
 def test_every_key_of_a_table_has_a_meaning():
     schema = json_schema()
     sections = {cls.__name__ for cls in SECTIONS.values()}

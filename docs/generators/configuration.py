@@ -122,7 +122,8 @@ def _table(definition: str, part: dict[str, Any]) -> str:
     rows = []
     for key, value in part["properties"].items():
         default = "needed" if key in required else _default(value.get("default"))
-        rows.append([literal(key), _kind(value), "", default, value["description"]])
+        meaning = value["description"].replace("*", r"\*")
+        rows.append([literal(key), _kind(value), "", default, meaning])
     description = inspect.cleandoc(part.get("description", ""))
     return "\n".join([_introduction(_title(definition), definition), description, "", _keys(rows)])
 

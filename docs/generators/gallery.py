@@ -31,6 +31,11 @@ class Script:
     executed: bool
 
     @property
+    def label(self) -> str:
+        """Target of links to the script."""
+        return "-".join(("gallery", *self.path.relative_to(ROOT).with_suffix("").parts[1:]))
+
+    @property
     def figures(self) -> list[Path]:
         """Figures that the site's run has written, or the recorded one of this name."""
         made = sorted((FOLDER / self.path.stem).glob("*.png"))
@@ -52,7 +57,7 @@ def read(path: Path) -> Script | None:
     command = re.search(r"^    (python .+)$", text, re.MULTILINE)
     if command is None:
         return None
-    title, _, rest = text.partition("\n\n")
+    title, _, rest = text.replace("``", "").partition("\n\n")
     words = re.sub(r"^    .*\n?", "", rest, flags=re.MULTILINE)
     executed = any(
         isinstance(node, ast.Assign)
@@ -106,13 +111,14 @@ def page(found: list[Script]) -> str:
         "Scripts of the folder ``experiments``: studies, published cases, benchmarks. Those that\n"
         "are short were run when this site was built; figures of the others are of a recorded run\n"
         "of the command beside them. Each prints its numbers.\n",
+        _thumbnails([script for script in found if script.figures]),
     ]
     for script in found:
-        parts += [heading(plain(script.title)), _prose(script.words), ""]
+        parts += [f".. _{script.label}:\n", heading(plain(script.title)), _prose(script.words), ""]
         parts += [f".. code-block:: text\n\n   {script.command}\n"]
         for figure in script.figures:
             target = os.path.relpath(figure, FOLDER)
-            parts.append(f".. image:: {target}\n   :alt: {plain(script.title)}\n")
+            parts.append(f".. image:: {target}\n   :alt: {script.title}\n")
         printed = FOLDER / script.path.stem / "printed.txt"
         if script.executed and printed.is_file():
             text = re.sub(r"^wrote .*\n?", "", printed.read_text("utf-8"), flags=re.MULTILINE)
@@ -121,7 +127,26 @@ def page(found: list[Script]) -> str:
     return "\n".join(parts)
 
 
+def _thumbnails(found: list[Script]) -> str:
+    """Small figures, each a link to its script."""
+    parts = [".. grid:: 1 2 3 3\n   :gutter: 2\n"]
+    for script in found:
+        title = re.split(r"[,:] ", script.title)[0]
+        parts.append(
+            f"   .. grid-item-card:: {plain(title)}\n"
+            f"      :link: {script.label}\n"
+            "      :link-type: ref\n"
+            f"      :img-top: {os.path.relpath(script.figures[0], FOLDER)}\n"
+            f"      :img-alt: {script.title}\n"
+        )
+    return "\n".join(parts)
+
+
 def _prose(text: str) -> str:
-    """Paragraphs without markup."""
-    paragraphs = [" ".join(p.split()) for p in re.split(r"\n\s*\n", text) if p.strip()]
-    return "\n\n".join(plain(p.replace("``", "")) for p in paragraphs)
+    """Paragraphs and entries of lists, without markup."""
+    found = []
+    for part in re.split(r"\n\s*\n|\n(?=- )", text):
+        words = " ".join(part.split())
+        entry = words.startswith("- ")
+        found.append("- " * entry + plain(words[2 * entry :]))
+    return "\n\n".join(filter(None, found))
