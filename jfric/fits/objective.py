@@ -29,8 +29,8 @@ from jfric.results.status import Status
 
 #: Members of one call: few for a single fit, many for studies of more than ``MANY`` members.
 FEW_MEMBERS, MANY_MEMBERS, MANY = 16, 256, 512
-#: Members of one call without derivatives.
-PLAIN_MEMBERS = 64
+#: Members without derivatives that cores share, and the fewest of one call.
+PLAIN_MEMBERS, FEWEST = 64, 8
 
 #: ``residual(predicted, measured, weight)`` of one experiment, each (m, k); see ``weighted``.
 Residual = Callable[[Any, Any, Any], Any]
@@ -111,7 +111,8 @@ class Objective:
             scale, rho = jnp.asarray(self.loss.scale), self.loss.rho
             return (_costs(pred, status, *own, scale, self.residual, rho),)
 
-        found = self._in_chunks(call, x, (None, None), PLAIN_MEMBERS, whole=True)[0]
+        size = max(FEWEST, -(-PLAIN_MEMBERS // cores()))
+        found = self._in_chunks(call, x, (None, None), size, whole=True)[0]
         return found + self.layout.prior_terms(np.atleast_2d(x))[0]
 
     def linearise(self, x, measured=None, weight=None) -> Linearisation:

@@ -67,7 +67,8 @@ def fit_page(record: Mapping[str, Any], name: str) -> str:
 def comparison_page(record: Mapping[str, Any], name: str) -> str:
     """The page of a comparison of laws; ``name`` as in :func:`fit_page`."""
     parts = [*_comparison(record), *_to_repeat(record, [])]
-    return page(_title(record, name), _about(record, name), parts)
+    title = f"{_title(record, name)}: laws of friction compared"
+    return page(title, _about(record, name), parts)
 
 
 def _title(record: Mapping[str, Any], name: str) -> str:
