@@ -405,3 +405,25 @@ def test_a_section_through_zero_closes_after_one_period(section):
     np.testing.assert_allclose(orbit.period, 6.663286859323, rtol=1e-9)
     with pytest.raises(jfric.ProblemError, match="cycles: found 2, but no load is periodic"):
         jfric.periodic_orbit(problem, section=section, cycles=2)
+
+
+@pytest.mark.parametrize("at", [0.0, 1.0])
+def test_all_multipliers_of_an_equilibrium_count(at):
+    """The saddle between two wells grows by the larger root of s^2 + c s + k = 0, k = -1; at the
+    bottom of a well k = 2, and deviations die out."""
+    problem = jfric.Problem(
+        ["x"],
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "damper": jfric.Damper("x", 4.0),
+            "polynomial_spring": jfric.PolynomialSpring("x", [-1.0, 0.0, 1.0]),
+        },
+        time=1.0,
+    )
+    orbit = jfric.periodic_orbit(problem, start=[at, 0.0], period=0.4)
+    assert bool(orbit.converged)
+    assert bool(orbit.is_equilibrium)
+    k = -1.0 if at == 0.0 else 2.0
+    assert bool(orbit.stable) is (k > 0)
+    growth = np.exp(0.4 * (-2.0 + np.sqrt(4.0 - k)))
+    np.testing.assert_allclose(orbit.largest_multiplier, growth, rtol=1e-9)

@@ -176,6 +176,8 @@ def _print(orbit: PeriodicOrbit) -> None:
     from jfric.numerics.printing import Shown
     from jfric.periodic.state_vector import state_columns
 
+    if bool(orbit.is_equilibrium):
+        tell("an equilibrium: nothing moves, its period is the given one", "bold")
     kind = "that of the loads" if orbit.forced else "its own"
     tell(f"period {float(orbit.period):.12g} s ({kind})")
     named = state_columns(orbit.axes, np.concatenate([orbit.q, orbit.v])[None])

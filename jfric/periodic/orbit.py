@@ -26,6 +26,9 @@ from jfric.solvers.simulation import simulate
 from jfric.sweeps.observing import observe
 from jfric.system.problem import Problem
 
+#: Distance from one up to which a multiplier is that along the motion.
+ALONG = 1e-4
+
 
 @printable
 class PeriodicOrbit(eqx.Module):
@@ -105,13 +108,21 @@ class PeriodicOrbit(eqx.Module):
     @property
     def largest_multiplier(self) -> Float[Array, ""]:
         """Largest magnitude of a multiplier; of an autonomous motion without the multiplier along
-        the motion, which is one."""
+        the motion, which is one. An equilibrium has no such direction: all of them count."""
         size = jnp.abs(self.multipliers)
         if not self.forced:
             trivial = jnp.argmin(jnp.abs(self.multipliers - 1.0), axis=-1, keepdims=True)
             places = np.arange(size.shape[-1]).reshape((1,) * (size.ndim - 1) + (-1,))
-            size = jnp.where(trivial == places, 0.0, size)
+            moves = ~self.is_equilibrium[..., None]
+            size = jnp.where(moves & (trivial == places), 0.0, size)
         return jnp.max(size, axis=-1)
+
+    @property
+    def is_equilibrium(self):
+        """Whether nothing moves: an autonomous motion whose multipliers are all away from one,
+        which is that along the motion."""
+        nearest = jnp.min(jnp.abs(self.multipliers - 1.0), axis=-1)
+        return jnp.asarray(not self.forced) & (nearest > ALONG)
 
     @property
     def stable(self):
