@@ -205,3 +205,28 @@ def test_rest_where_a_stiffness_changes_is_an_edge(element, at, exists):
     assert bool(solution.differentiable) is exists
     if not exists:
         np.testing.assert_array_equal(solution.final.q, [at])
+
+
+@pytest.mark.parametrize(
+    ("load", "gap", "exists", "x"),
+    [(0.3, 0.1, True, 0.0), (0.7, 0.0, False, 0.0), (0.7, 1e-9, True, 0.1)],
+    ids=["floor", "squeezed", "clearance"],
+)
+def test_what_holds_without_clearance_alone_is_an_edge(load, gap, exists, x):
+    """A body of 1 kg under 1 N between floor and ceiling: the floor's friction holds 0.5 N."""
+    friction = {"tangent": "x", "law": jfric.Coulomb(0.5)}
+    problem = jfric.Problem(
+        ["x", "y"],
+        {
+            "mass": {"mx": jfric.Mass("x", 1.0), "my": jfric.Mass("y", 1.0)},
+            "load": {"weight": jfric.Load("y", -1.0), "side": jfric.Load("x", load)},
+            "contact": {
+                "floor": jfric.Contact("y", **friction),
+                "ceiling": jfric.Contact({"y": -1.0}, gap=gap, **friction),
+            },
+        },
+        time=1.0,
+    )
+    solution = jfric.simulate(problem)
+    assert bool(solution.differentiable) is exists
+    np.testing.assert_allclose(solution.final.q, [x, 0.0], atol=1e-12)

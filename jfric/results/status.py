@@ -101,8 +101,8 @@ class Flag(IntFlag):
     SEVERAL_MOTIONS = 1024
     #: An event lies exactly on an output or the end, an impact on the start or a break of a
     #: function of time, or the start on the level of an event that changes or ends the motion, or
-    #: at rest where a spring's stiffness changes: values and derivatives there are those of one
-    #: side.
+    #: at rest where a spring's stiffness changes, or contacts hold a body that would slide if one
+    #: of them had a clearance: values and derivatives there are those of one side.
     ONE_SIDED = 2048
 
     @property
@@ -127,9 +127,9 @@ class Flag(IntFlag):
             "finite forces follows",
             Flag.SEVERAL_MOTIONS: "more than one motion follows where the trajectory ends: "
             "friction helps a contact to press, or to let go",
-            Flag.ONE_SIDED: "an event lies exactly on an output, the end or the start, or the "
-            "start is at rest where a stiffness changes: values and derivatives there are those of "
-            "one side",
+            Flag.ONE_SIDED: "an event lies exactly on an output, the end or the start, the start "
+            "is at rest where a stiffness changes, or contacts hold what would slide if one of "
+            "them had a clearance: values and derivatives there are those of one side",
         }[self]
 
 

@@ -128,6 +128,11 @@ def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
     # after it.
     breaks = ahead.fired[: 2 * nt].any() & at_breakpoint(prepared, ahead.t)
     flags = flags | jnp.where(ahead.grazing | breaks, int(Flag.GRAZING), 0)
+    if state.sharing is not None and prepared.nu:
+        # A clearance however small would take the force by which contacts press each other.
+        tight, preload = state.sharing
+        pressed = preload[nt:] != 0 if tight is None else tight.reshape(2, nt)[:, prepared.nf :]
+        flags = flags | jnp.where(jnp.any(pressed), int(Flag.ONE_SIDED), 0)
     piecewise = prepared.mechanics.piecewise
     if piecewise.tables:
         stays = signs.null[2 * nt :][: 2 * piecewise.count].reshape(2, -1).T
