@@ -263,7 +263,7 @@ def test_sentence(old, new, sentence):
 def test_a_radius_is_a_length_whatever_the_plane_measures():
     text = TEXT.replace("translation", "rotation")
     assert float(jfric.parameters(loads(text).problem.resolved())["friction.radius"]) == 0.1
-    with pytest.raises(jfric.ProblemError, match="friction.radius: .* expected a length"):
+    with pytest.raises(jfric.ProblemError, match=r"friction\.radius: .* expected a length"):
         loads(text.replace("0.1 m", "5 deg"))
 
 

@@ -51,8 +51,11 @@ def family() -> jfric.FrequencyResponse:
 
 
 @functools.cache
-def near_its_peak() -> jfric.FrequencyResponse:
-    return jfric.frequency_response(oscillator(), "load", 0.99, 1.0)
+def near_its_peak(begins: float = 0.0) -> jfric.FrequencyResponse:
+    problem = oscillator()
+    if begins:
+        problem = jfric.Problem(["x"], problem.elements, time=jfric.TimeSpan(9.0, begins))
+    return jfric.frequency_response(problem, "load", 0.99, 1.0)
 
 
 def damped_by_friction() -> jfric.Problem:
@@ -94,10 +97,11 @@ def test_an_error_on_curves_side_by_side_reaches_the_caller(monkeypatch):
         jfric.frequency_response(oscillator(), "load", 0.9, 1.0, over={"damper.c": [0.1, C]})
 
 
-def test_quantities_of_a_cycle_of_each_kind():
+@pytest.mark.parametrize("begins", [0.0, 2.0])
+def test_quantities_of_a_cycle_of_each_kind(begins):
     """Of one linear response, by a word of its own, an observable, a harmonic and an amplitude.
-    Nobody need give a time for a cycle."""
-    response = near_its_peak()
+    Nobody need give a time for a cycle, and it may begin at any time."""
+    response = near_its_peak(begins)
     w = response.frequency
     size = np.abs(F / (1.0 - w**2 + 1j * C * w))
     with warnings.catch_warnings():
