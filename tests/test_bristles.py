@@ -188,6 +188,15 @@ def test_stiffness_costs_few_steps():
     assert steps[1e5] <= 10 * steps[1e2]
 
 
+def test_one_stiff_element_beside_a_soft_one_costs_few_steps():
+    """An explicit step would be shorter than ten radians of the body on its bristles."""
+    stiff, end = drawn(1e7, end=3.0, sigma1=1e7**0.5), 3.0
+    elements = {**stiff.elements, "dahl": jfric.Dahl("u", sigma=10.0, F_c=0.1)}
+    problem = jfric.Problem(["u"], elements, time=end)
+    solution = jfric.simulate(problem, jfric.EventDriven(rtol=1e-10), ts=jnp.array([end])).check()
+    assert int(solution.steps) < end * 1e7**0.5 / 10.0
+
+
 @pytest.mark.slow
 def test_elasto_plastic_bristles_stick_and_others_creep():
     """A load that trembles below the limit: LuGre creeps on, with a breakaway it comes to rest."""
@@ -629,6 +638,16 @@ def test_a_bias_without_bristles_has_a_sentence():
         jfric.bristle_bias(shaken(ELEMENTS["dahl"]), [1e3])
     with pytest.raises(jfric.ProblemError, match="sigma0: found"):
         jfric.bristle_bias(drawn(1e5), [0.0])
+
+
+def test_a_bias_is_relative_to_the_set_valued_motion():
+    """A body of 1 kg and 1 m/s slides 0.5 m under 1 N."""
+    law = jfric.LuGre("u", sigma0=1e3, sigma1=30.0, F_c=1.0, F_s=1.0, v_s=0.1)
+    elements = {"mass": jfric.Mass("u", 1.0), "lugre": law}
+    block = jfric.Problem(["u"], elements, time=1.5, initial={"u": jfric.InitialState(v=1.0)})
+    bias = jfric.bristle_bias(block, [1e3], points=31)
+    assert bias.distance[0, 0] > 1e-4
+    np.testing.assert_allclose(bias.relative, bias.distance / 0.5, rtol=1e-9)
 
 
 def test_stiffer_bristles_keep_their_ratio_of_damping_and_their_force():

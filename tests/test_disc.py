@@ -260,6 +260,13 @@ def test_sentence(old, new, sentence):
     assert sentence in str(caught.value)
 
 
+def test_a_radius_is_a_length_whatever_the_plane_measures():
+    text = TEXT.replace("translation", "rotation")
+    assert float(jfric.parameters(loads(text).problem.resolved())["friction.radius"]) == 0.1
+    with pytest.raises(jfric.ProblemError, match=r"friction\.radius: .* expected a length"):
+        loads(text.replace("0.1 m", "5 deg"))
+
+
 def test_belts_of_a_disc_in_units(tmp_path):
     """Along the plane in m/s, for the spin in rad/s: in a file, and by paths of parameters."""
     path = tmp_path / "disc.toml"

@@ -50,6 +50,14 @@ def family() -> jfric.FrequencyResponse:
     )
 
 
+@functools.cache
+def near_its_peak(begins: float = 0.0) -> jfric.FrequencyResponse:
+    problem = oscillator()
+    if begins:
+        problem = jfric.Problem(["x"], problem.elements, time=jfric.TimeSpan(9.0, begins))
+    return jfric.frequency_response(problem, "load", 0.99, 1.0)
+
+
 def damped_by_friction() -> jfric.Problem:
     """A mass with a friction damper behind a spring."""
     return jfric.Problem(
@@ -89,10 +97,11 @@ def test_an_error_on_curves_side_by_side_reaches_the_caller(monkeypatch):
         jfric.frequency_response(oscillator(), "load", 0.9, 1.0, over={"damper.c": [0.1, C]})
 
 
-def test_quantities_of_a_cycle_of_each_kind():
+@pytest.mark.parametrize("begins", [0.0, 2.0])
+def test_quantities_of_a_cycle_of_each_kind(begins):
     """Of one linear response, by a word of its own, an observable, a harmonic and an amplitude.
-    Nobody need give a time for a cycle."""
-    response = jfric.frequency_response(oscillator(), "load", 0.99, 1.0)
+    Nobody need give a time for a cycle, and it may begin at any time."""
+    response = near_its_peak(begins)
     w = response.frequency
     size = np.abs(F / (1.0 - w**2 + 1j * C * w))
     with warnings.catch_warnings():
@@ -313,6 +322,15 @@ def test_what_sticks_for_a_whole_cycle_is_not_unstable():
         special=(),
     )
     assert curve.stable.tolist() == [True, True, True, False]
+
+
+@pytest.mark.parametrize("phase", [True, False])
+def test_the_upper_panel_says_how_many_curves_are_left_out(phase):
+    one = near_its_peak()
+    axes = jfric.plot_response(dataclasses.replace(one, curves=9 * one.curves), phase=phase).axes
+    said = [axis.get_title("left") for axis in axes]
+    assert said[0].startswith("1 of 9 not drawn; choose with jfric.plot_response(")
+    assert said[1:] == [""] * phase
 
 
 def test_lines_of_a_figure_go_through_their_points_and_add_no_peak():

@@ -78,6 +78,14 @@ def test_bad_rows_are_one_sentence(conditions, y, words):
         fitted()
 
 
+def test_rows_have_no_first_part():
+    """They follow no time, so that the first of them are no shorter record."""
+    rows = jfric.steady_states(CONDITIONS, {"amplitude.x": P})
+    how = {"residual": jfric.SteadyStates(), "search": jfric.Global([1.0])}
+    with pytest.raises(jfric.ProblemError, match="schedule: found one for residuals that are no"):
+        jfric.fit(shaken(), rows, {"friction.mu": jfric.Free(0.05, 0.4)}, **how)
+
+
 def test_samples_over_time_are_no_rows():
     data = jfric.Experiment(np.array([0.0, 0.1]), y={"amplitude.x": np.array([1.0, 2.0])})
     with pytest.raises(jfric.ProblemError, match="takes rows of jfric"):

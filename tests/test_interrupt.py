@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import jfric
 from jfric.cli.fit import _Watch
 from jfric.cli.interrupt import NOTHING, Interrupted, kept
 from jfric.fits.free import Free
 from jfric.fits.objective import Normal
-from jfric.fits.optimise.levenberg_marquardt import levenberg_marquardt
 from jfric.fits.parameter_vector import lay_out
 from jfric.sweeps.progress import Progress
 from jfric.sweeps.store import open_sweep
@@ -162,18 +162,23 @@ def test_the_rate_is_that_of_the_stage(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
-def test_a_fit_tells_its_cost_and_the_best_so_far():
-    free = {"x": Free(0.0, 4.0, init=1.0, scale="linear")}
-    layout = lay_out(free, {"x": np.array([1.0])}, ["record"])
-    seen = []
+class Distance:
+    """Half of the squared distance of a parameter from 3."""
 
-    def normal(x, members):
+    layout = lay_out(
+        {"x": Free(0.0, 4.0, init=1.0, scale="linear")}, {"x": np.array([1.0])}, ["record"]
+    )
+
+    def normal(self, x):
         r = x[:, :1] - 3.0
         return Normal(0.5 * r[:, 0] ** 2, r, np.ones((len(x), 1, 1)))
 
-    levenberg_marquardt(
-        normal, layout, np.array([[1.0], [0.5]]), watch=lambda *told: seen.append(told)
-    )
+
+@pytest.mark.parametrize("optimiser", [jfric.LevenbergMarquardt(), jfric.LBFGS()])
+def test_a_fit_tells_its_cost_and_the_best_so_far(optimiser):
+    seen = []
+    starts = np.array([[1.0], [0.5]])
+    optimiser.minimise(Distance(), starts, 0, lambda *told: seen.append(told))
     costs = [cost for _, _, cost, _ in seen]
     assert [i for i, *_ in seen] == list(range(len(seen)))
     assert costs[0] == pytest.approx(2.0)

@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 
 import jfric
 from jfric.fits.model import AbstractModel, Prediction
-from jfric.fits.uncertainty.autocorrelation import autocorrelation
+from jfric.fits.uncertainty.autocorrelation import autocorrelation, bandwidth
 from jfric.fits.uncertainty.noise_model import Autoregression, _Group, autoregressive_covariance
 from jfric.fits.uncertainty.posterior import Posterior
 from jfric.fits.uncertainty.residual_series import ResidualSeries, residual_series
@@ -298,6 +298,15 @@ def test_a_fit_without_finite_derivatives_has_no_interval():
     found = fitted()
     nowhere = dataclasses.replace(found, vector=np.array([np.nan, np.nan]))
     assert nowhere.covariance().intervals() == {"rate": None, "omega": None}
+
+
+def test_lags_are_those_of_a_first_order_autoregression():
+    """Andrews' number of lags for Bartlett weights; a series of zeros has none to count."""
+    rho, count = 0.5, 20000
+    noise = coloured((rho,), count, np.random.default_rng(8))
+    lags = 1.1447 * (4.0 * rho**2 / (1.0 - rho**2) ** 2 * count) ** (1 / 3)
+    assert bandwidth(noise[:, None]) == pytest.approx(lags, abs=2.0)
+    assert bandwidth(np.zeros((count, 2))) == 0
 
 
 def test_autocorrelation_leaves_missing_samples_out():

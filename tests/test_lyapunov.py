@@ -5,9 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from systems_periodic import ball_on_table, damped
+from typer.testing import CliRunner
 
 import jfric
 from jfric import ProblemError
+from jfric.cli.main import app
 
 
 @pytest.mark.parametrize(("c", "k"), [(0.2, 4.0), (5.0, 4.0)])
@@ -89,6 +91,16 @@ def test_what_is_held_by_friction_stays_where_it_is():
     np.testing.assert_allclose(kept.parts, 0.0, atol=1e-12)
 
 
+SYSTEM = """
+dofs = ["x"]
+time = {end = 1}
+mass = {dof = "x", m = 1}
+damper = {dof = "x", c = 1}
+spring = {dof = "x", k = 4}
+load = {dof = "x", F = {harmonic = {amplitude = 1, omega = 1}}}
+"""
+
+
 @pytest.mark.slow
 def test_over_parameters_it_is_a_sweep():
     dampers = [0.5, 5.0, 6.0]
@@ -103,6 +115,18 @@ def test_over_parameters_it_is_a_sweep():
     np.testing.assert_allclose(means.values.mean(axis=1), exact, atol=2e-3)
     one = jfric.lyapunov_exponent(damped(6.0), intervals=400, parts=2)
     np.testing.assert_allclose(one.parts, means.values[2], rtol=1e-12)
+
+
+def test_the_command_draws_on_request_only(tmp_path):
+    """Overdamped, the slowest root of ``x'' + 5 x' + 4 x = 0``."""
+    (tmp_path / "system.toml").write_text(SYSTEM)
+    command = ["lyapunov", str(tmp_path / "system.toml"), "--vary", "damper.c=[5]"]
+    command += ["--interval", "1 s", "--intervals", "40", "--parts", "2", "--skip", "10"]
+    found = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "exponents")])
+    assert found.exit_code == 0, found.output
+    kept = jfric.open_sweep(tmp_path / "exponents")
+    np.testing.assert_allclose(kept["lyapunov_exponent"], -1.0, atol=1e-9)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["exponents", "system.toml"]
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,12 @@ def test_results_are_never_overwritten(tmp_path):
         output.write_trajectory(tmp_path / "a.csv", columns(problem, solution), {})
 
 
+def test_other_files_of_a_folder_take_no_number(tmp_path):
+    for name in ("run-first.csv", "run-.txt", "other-007.json"):
+        (tmp_path / name).write_text("mine")
+    assert output.reserve(tmp_path).name == "run-001.json"
+
+
 def test_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(jfric.ProblemError, match=r"--out: cannot write to .*file/results"):

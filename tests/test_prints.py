@@ -209,6 +209,17 @@ def test_the_sketch_shows_a_load_at_the_right_of_its_block():
     assert right < load < arrow.xy[0] < axis.get_xlim()[1]
 
 
+def test_all_words_of_a_sketch_are_in_the_picture():
+    figure = plot_system(BLOCK, "Block")
+    figure.canvas.draw()
+    words = [x for axis in figure.axes for x in axis.texts if x.get_text()]
+    assert {"Block", "load"} <= {x.get_text() for x in words}
+    for word in words:
+        box, picture = word.get_window_extent(), figure.bbox
+        assert picture.x0 <= box.x0 < box.x1 <= picture.x1, word
+        assert picture.y0 <= box.y0 < box.y1 <= picture.y1, word
+
+
 def test_settings_are_shown_by_name():
     assert short({"rtol": 1e-8, "steps": (1, 2)}) == "rtol: 1e-08, steps: 1, 2"
     assert short({f"k{i}": i for i in range(100)}) == "100 entries"

@@ -1,5 +1,6 @@
 import itertools
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,6 +112,21 @@ def test_commands(tmp_path):
     wrong = run("trace", "configs/janovsky_static_fold.toml", "--vary", "parameters.F=1")
     assert wrong.exit_code == 2
     assert "expected path=start:stop" in wrong.output
+
+
+def test_a_file_may_ask_for_one_seed_and_its_folder_of_results_has_its_name(tmp_path, monkeypatch):
+    text = Path("configs/janovsky_static_fold.toml").read_text("utf-8")
+    text = text.replace("[statics]\n", "[statics]\nseeds = 1\n")
+    (tmp_path / "one_seed.toml").write_text(text, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    found = run("trace", "one_seed.toml")
+    assert found.exit_code == 0, found.output
+    written = sorted(p.name for p in (tmp_path / "results" / "one_seed").iterdir())
+    assert written == ["path-001.csv", "path-001.json"]
+    (tmp_path / "no_seed.toml").write_text(text.replace("seeds = 1", "seeds = 0"), "utf-8")
+    refused = run("trace", "no_seed.toml")
+    assert refused.exit_code == 2
+    assert "statics.seeds: found 0" in refused.output
 
 
 @pytest.mark.parametrize("limit", [1.0, 3.0])

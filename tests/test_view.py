@@ -237,12 +237,26 @@ line = "ground"
 """
 
 
+@pytest.fixture(scope="module")
+def page_of_rod(tmp_path_factory):
+    """The page of a run of a mechanism."""
+    place = tmp_path_factory.mktemp("rod")
+    (place / "rod.toml").write_text(ROD)
+    jfric("run", place / "rod.toml", "--out", place / "run")
+    jfric("view", place / "run")
+    return place / "run" / "run-001.html"
+
+
+def test_a_page_has_the_script_of_mechanisms_where_one_is_drawn(folder, page_of_rod):
+    for page, drawn in ((page_of_rod, True), (folder / "run" / "run-001.html", False)):
+        content = page.read_text("utf-8")
+        assert ("<canvas id=mechanism>" in content) == drawn
+        assert ('document.getElementById("mechanism")' in content) == drawn
+
+
 @in_browser
-def test_a_mechanism_moves_under_a_slider_and_plays(tmp_path):
-    (tmp_path / "rod.toml").write_text(ROD)
-    jfric("run", tmp_path / "rod.toml", "--out", tmp_path / "run")
-    jfric("view", tmp_path / "run")
-    page = tmp_path / "run" / "run-001.html"
+def test_a_mechanism_moves_under_a_slider_and_plays(page_of_rod):
+    page = page_of_rod
     scene = held(page.read_text())["scene"]
     shown = {shape["kind"]: shape for shape in scene["shapes"]}
     assert set(shown) == {"strokes", "circle", "polygon", "spring", "mark"}
@@ -316,6 +330,12 @@ RECORD = {
                 "measured": [i + 0.0, i + 1.0], "predicted": [i + 0.5, i + 1.0],
                 "spread": [0.1, 0.1]} for i in range(2)],
 }  # fmt: skip
+
+
+def test_a_fit_says_which_parameters_are_at_a_bound():
+    page = fit_page(RECORD, "fit-001")
+    assert ">none, at a bound<" in page
+    assert ">8.59933 to 8.60131<" in page
 
 
 @in_browser
