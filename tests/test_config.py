@@ -118,6 +118,8 @@ def test_units(text, dimension, value):
     [
         ("5 Kg", "mass", "found the unknown unit 'Kg' (did you mean 'kg'?)"),
         ("5 N/mm2", "stiffness", "found the unknown unit 'N/mm2' (did you mean 'N/mm^2'?)"),
+        ("5 Ns/m", "damping", "found the unknown unit 'Ns/m' (did you mean 'N*s/m'?)"),
+        ("5 kNmm", "torque", "found the unknown unit 'kNmm' (did you mean 'kN*mm'?)"),
         ("5 N.m", "torque", "found the unknown unit 'N.m' (did you mean 'N*m'?)"),
         (
             "0.2^2/12*kg*m",

@@ -133,6 +133,7 @@ def _unknown(unit: str) -> UnitError:
     """The error for an unknown unit, with one that may be meant."""
     usual = {name.lower(): name for name in _USUAL}
     for meant in (
+        re.sub(r"\b([kmM]?N|kg)(?=[^\W\d_])", r"\1*", unit),
         re.sub(r"[^\W\d_]+", lambda m: usual.get(m[0].lower(), m[0]), unit),
         re.sub(r"(?<=[^\W\d_])(?=\d)", "^", unit).replace(".", "*"),
         unit.lower(),
