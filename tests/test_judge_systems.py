@@ -243,6 +243,6 @@ def test_systems_move_as_the_second_program_moves_them(kind, tmp_path, capsys):
 @pytest.mark.slow
 def test_a_few_systems(tmp_path, capsys):
     words = "--systems 4 --size 4 --seed 11 --kinds limits"
-    ways = "mirrored,reordered,alone"
+    ways = "mirrored,reordered,batched"
     assert main([*words.split(), "--ways", ways, "--out", str(tmp_path)]) == 0
     assert "4 systems, 0 wrong" in capsys.readouterr().out

@@ -131,7 +131,11 @@ def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
     if state.sharing is not None and prepared.nu:
         # A clearance however small would take the force by which contacts press each other.
         tight, preload = state.sharing
-        pressed = preload[nt:] != 0 if tight is None else tight.reshape(2, nt)[:, prepared.nf :]
+        if preload is not None:
+            pressed = preload[nt:] != 0
+        else:
+            assert tight is not None
+            pressed = tight.reshape(2, nt)[:, prepared.nf :]
         flags = flags | jnp.where(jnp.any(pressed), int(Flag.ONE_SIDED), 0)
     piecewise = prepared.mechanics.piecewise
     if piecewise.tables:
