@@ -35,7 +35,9 @@ from .figures import plot_path as plot_path
 from .figures import plot_response as plot_response
 from .figures import plot_returns as plot_returns
 from .figures import plot_sweep as plot_sweep
+from .files import Robot as Robot
 from .files import load as load
+from .files import read_robot as read_robot
 from .files import to_toml as to_toml
 from .fits import LBFGS as LBFGS
 from .fits import AbstractModel as AbstractModel
@@ -207,6 +209,7 @@ from .system.laws import PerAxis as PerAxis
 from .system.laws import StaticDynamic as StaticDynamic
 from .system.laws import Stribeck as Stribeck
 from .system.laws import VelocityWeakening as VelocityWeakening
+from .system.link import Link as Link
 from .system.linkage import Gear as Gear
 from .system.linkage import Pin as Pin
 from .system.linkage import Rolling as Rolling

@@ -39,6 +39,7 @@ from jfric.system.hysteresis import (
     MaxwellSlip,
 )
 from jfric.system.joint import Joint
+from jfric.system.link import Link
 from jfric.system.linkage import Gear, Pin, Rolling, Slider, Weld
 from jfric.system.motor import Motor
 from jfric.system.nonlinear import AbstractForce, Drag, ForceField, Pendulum, PolynomialSpring
@@ -59,6 +60,8 @@ __all__ = [  # noqa: RUF022
     "RateState", "DirectionalLoss", "State",
     # Bodies in the plane, and what joins them.
     "Body", "Ground", "Gravity", "LinkSpring", "Pin", "Slider", "Weld", "Gear", "Rolling",
+    # Bodies in space.
+    "Link",
     # Along what they act.
     "Direction", "along", "between",
     # One's own.

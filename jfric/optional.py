@@ -16,6 +16,17 @@ def import_xarray():
     return xarray
 
 
+def import_mujoco():
+    """MuJoCo, or a sentence on how to install it."""
+    try:
+        import mujoco
+    except ImportError:
+        raise ProblemError(
+            "a robot's file needs mujoco, which is not installed (pip install jfric[robots])"
+        ) from None
+    return mujoco
+
+
 def import_plotly():
     """plotly, with its figures and its library for pages, or a sentence on how to install it."""
     try:

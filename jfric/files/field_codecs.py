@@ -62,6 +62,7 @@ class Gap(Number):
 
 
 FORMULA = Formula()
+_TRIPLE = List(NUMBER, 3, 3, missing="three numbers such as [0, 0, 0.3]")
 _PAIR = List(NUMBER, 2, 2, missing="two numbers such as [0.5, 0]")
 #: Codecs by the form that a field declares; modules with their own types add theirs.
 FORMS: dict[str, Codec] = {
@@ -70,6 +71,9 @@ FORMS: dict[str, Codec] = {
     "numbers": List(NUMBER),
     "pair": _PAIR,
     "pairs": Names(_PAIR),
+    "triple": _TRIPLE,
+    "triples": Names(_TRIPLE),
+    "inertia": List(NUMBER, 6, 6, missing="six numbers: Jxx, Jyy, Jzz, Jxy, Jxz, Jyz"),
     "gap": Gap(),
     "formula": FORMULA,
     "formula or several": OneOrSeveral(FORMULA, List(FORMULA)),

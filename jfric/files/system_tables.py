@@ -13,6 +13,7 @@ from jfric.files.codec import Key, Place, System
 from jfric.files.config import DEFAULT_OUTPUTS, outside, time_span
 from jfric.files.element_codec import Section, element_codec, is_python_only
 from jfric.files.function_codec import increase
+from jfric.files.robots import ROBOT, robot_of
 from jfric.files.scalar_codecs import NUMBER, Choice, Number, Text, Whole
 from jfric.files.table_codecs import Either, List, Names, Record
 from jfric.numerics import limits
@@ -22,6 +23,7 @@ from jfric.system.dimensions import MATRICES, START, matrix_dimension
 from jfric.system.elements import SECTIONS
 from jfric.system.fields import About, scalar
 from jfric.system.functions_of_state import SECTIONS_WITH_FUNCTIONS, require_functions
+from jfric.system.link import coordinates_of
 from jfric.system.massless import eliminate_massless
 from jfric.system.model import build
 from jfric.system.problem import InitialState, Matrices, Problem, TimeSpan
@@ -134,6 +136,7 @@ BEFORE = {
         "which of them have no mass; springs and friction alone decide where they are, and they "
         "are left out exactly",
     ),
+    "robot": Key(ROBOT, "a robot from a URDF or MJCF file"),
     "time": Key(TIME, "simulated time and outputs", needed=True),
     "parameters": Key(
         Names(Number("parameters hold numbers and quantities only")),
@@ -163,6 +166,7 @@ def sections() -> dict[str, Section]:
 
 def problem(raw: dict[str, Any], folder: Path) -> Problem:
     """The problem that a file of a good shape describes; raises :class:`jfric.ProblemError`."""
+    robot = robot_of(raw, folder)
     dofs, parameters = _dofs(raw), raw.get("parameters", {})
     values = BEFORE["parameters"].codec.read(parameters, Place("parameters"))
     codecs = {name: codec for name, codec in sections().items() if name in raw}
@@ -171,9 +175,12 @@ def problem(raw: dict[str, Any], folder: Path) -> Problem:
         for name, codec in codecs.items()
     }
     # Degrees of freedom that are also declared are checked with the problem.
-    dofs |= {
-        k: v for k, v in dofs_of(dict.fromkeys(named.get("body", ()))).items() if k not in dofs
-    }
+    declared = dofs_of(dict.fromkeys(named.get("body", ())))
+    declared |= {} if robot is None else robot.dofs
+    for name in named.get("link", ()):
+        table = raw["link"] if codecs["link"].is_flat(raw["link"]) else raw["link"][name]
+        declared |= coordinates_of(name, table.get("joint", "revolute"), table.get("dof"))
+    dofs |= {k: v for k, v in declared.items() if k not in dofs}
     lengths = [name for name, value in parameters.items() if has_unit(value)]
     system = System(dofs, tuple(named.get("base", ())), lengths, folder)
 
@@ -182,11 +189,16 @@ def problem(raw: dict[str, Any], folder: Path) -> Problem:
 
     # In the order of the file, which names of parameters and of contacts follow.
     elements = {s: codecs[s].read(raw[s], Place(s, system=system)) for s in raw if s in codecs}
+    initial = read(BEHIND["initial"], "initial")
+    if robot is not None:
+        own = robot.elements
+        elements = {s: own.get(s, {}) | elements.get(s, {}) for s in (own | elements)}
+        initial = robot.initial | initial
     time = TIME.read({k: v for k, v in raw["time"].items() if k != "outputs"}, Place("time"))
     found = Problem(
         dofs,
         elements,
-        initial=read(BEHIND["initial"], "initial"),
+        initial=initial,
         time=TimeSpan(time["end"], time.get("start", 0.0)),
         parameters=values,
         matrices=Matrices(**read(BEHIND["matrices"], "matrices")),
@@ -205,9 +217,9 @@ def _dofs(raw: dict[str, Any]) -> dict[str, str]:
         if double is not None:
             raise ProblemError(f"dofs: found {double!r} twice, names must differ")
         given = dict.fromkeys(given, "translation")
-    if not given and not raw.get("body"):
+    if not given and not raw.get("body") and not raw.get("link") and "robot" not in raw:
         if given is None:
-            raise ProblemError('dofs: missing; give dofs = ["u"], or a [body]')
+            raise ProblemError('dofs: missing; give dofs = ["u"], or a [body], [link] or [robot]')
         raise ProblemError("dofs: found none, at least one degree of freedom is needed")
     return dict(given or {})
 

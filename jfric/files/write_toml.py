@@ -73,6 +73,8 @@ def _tables(config: Config) -> dict[str, Any]:
         key: value for key in ("title", "source", "description") if (value := getattr(config, key))
     }
     own = dofs_of(problem.section("body"))
+    for name, link in problem.section("link").items():
+        own |= link.coordinates(name)
     others = {dof: k for dof, k in problem.dofs.items() if dof not in own}
     if list(problem.dofs) != [*others, *own]:
         others = problem.dofs  # their order has to be kept

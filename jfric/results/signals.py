@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jfric.errors import ProblemError, nearest
-from jfric.system.assembly import energies_of
+from jfric.system.assembly import energies
 from jfric.system.chosen_motion import chosen_motion, chosen_units
 from jfric.system.control import command_places, command_units, slots_of
 from jfric.system.description import accepted_labels, element_label
@@ -82,7 +82,7 @@ class ElementForce:
 
 @dataclass(frozen=True)
 class Energy:
-    """Kinetic and potential energy of a :class:`jfric.Lagrangian`."""
+    """Kinetic and potential energy of a :class:`jfric.Lagrangian`, or of all links."""
 
     name: str
     unit: str = "J"
@@ -93,8 +93,7 @@ class Energy:
         return False
 
     def __call__(self, point: Point):
-        element = point.problem.section("lagrangian")[self.name]
-        return energies_of(point.problem, element).total(point.t, point.q, point.v)
+        return energies(point.problem)[self.name].total(point.t, point.q, point.v)
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,8 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
     a user's own velocity and its rate; ``lambda_t.NAME``, ``lambda_n.NAME``, ``slip.NAME``:
     friction force, normal force and sliding velocity of a contact; ``force.NAME``: force of a
     spring, damper or stop; ``z.NAME``: state of an element, ``z.NAME.1`` and so on where it has
-    several; ``energy.NAME``: kinetic and potential energy of a Lagrangian; ``command.NAME``: what a
+    several; ``energy.NAME``: kinetic and potential energy of a Lagrangian, or of all
+    ``links``; ``command.NAME``: what a
     controller sets; ``reaction.NAME``
     (``reaction.NAME.1`` and so on, where it has several equations): reaction of a joint. The name
     may be left out where there is only one. Raises :class:`ProblemError` with the nearest valid
@@ -204,10 +204,9 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
             element = ElementForce(section, own or section, force_unit(problem, label))
             return f"force.{label}", element
     elif kind == "lagrangian":
-        label = find_name(problem, name, ("lagrangian",))
+        label = _only_match(_with_energy(problem), name)
         if label is not None:
-            _, _, own = label.partition(".")
-            return f"energy.{label}", Energy(own or label)
+            return f"energy.{label}", Energy(label)
     elif kind == "state":
         states = state_units(problem)
         label = _only_match(list(states), name)
@@ -241,10 +240,16 @@ def signal_names(problem: Problem) -> list[str]:
     forms = [("", dofs), ("v", moving), ("a", moving), ("lambda_t", contacts)]
     forms += [("lambda_n", list(normal_forces(problem))), ("slip", contacts)]
     forms += [("force", element_names(problem, force_sections()))]
-    forms += [("energy", element_names(problem, ("lagrangian",)))]
+    forms += [("energy", _with_energy(problem))]
     forms += [("command", list(command_places(problem)))]
     forms += [("reaction", list(reaction_units(problem))), ("z", list(state_units(problem)))]
     return [f"{form}.{name}" if form else name for form, names in forms for name in names]
+
+
+def _with_energy(problem: Problem) -> list[str]:
+    """Names of what has an energy: elements with energies, and the tree of links."""
+    tree = ["links"] if problem.section("link") else []
+    return [*element_names(problem, ("lagrangian",)), *tree]
 
 
 def find_reaction(problem: Problem, name: str) -> str | None:

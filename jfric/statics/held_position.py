@@ -24,7 +24,7 @@ from jfric.errors import ProblemError
 from jfric.numerics.elimination import solve_general
 from jfric.statics.both_limits import both_limits
 from jfric.statics.polyhedron import Polyhedron
-from jfric.system.assembly import assemble, energies_of
+from jfric.system.assembly import assemble, energies
 from jfric.system.description import AbstractProblem
 from jfric.system.elements import AbstractForce
 from jfric.system.features import FEATURES, require_features, varying_parts
@@ -54,8 +54,7 @@ def is_mechanism(problem: AbstractProblem) -> bool:
     elements = [x for group in problem.elements.values() for x in group.values()]
     if any(isinstance(x, AbstractForce) for x in elements) or problem.section("link_spring"):
         return True
-    energies = [energies_of(problem, x) for x in problem.section("lagrangian").values()]
-    return any(not x.has_linear_force() for x in energies)
+    return any(not x.has_linear_force() for x in energies(problem).values())
 
 
 def require_held(problem: AbstractProblem) -> None:

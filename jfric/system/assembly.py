@@ -35,14 +35,15 @@ from jfric.system.start import started
 from jfric.system.state import BoundState
 from jfric.system.state_function import Rate, bound_to, is_rate
 from jfric.system.touching import gap_of, link_force, sliding_of
-from jfric.system.varying import Energies, Varying
+from jfric.system.tree import tree_of
+from jfric.system.varying import AbstractEnergies, Energies, Varying
 
 
 def mass_matrix(problem: AbstractProblem) -> Float[Array, "n n"]:
     """Mass matrix of a resolved problem; at its start where the matrix depends on position."""
     result = _fixed_mass(problem)
     t, q, _ = problem.start()
-    return sum((energies.mass(t, q) for energies in _energies(problem)), result)
+    return sum((x.mass(t, q) for x in energies(problem).values()), result)
 
 
 #: Mass matrix of a problem whose numbers are all known.
@@ -84,8 +85,13 @@ def energies_of(problem: AbstractProblem, element: Lagrangian) -> Energies:
     return Energies(*(None if what is None else bound_to(problem, what) for what in given))
 
 
-def _energies(problem: AbstractProblem) -> list[Energies]:
-    return [energies_of(problem, x) for x in problem.section("lagrangian").values()]
+def energies(problem: AbstractProblem) -> dict[str, AbstractEnergies]:
+    """The parts of a resolved ``problem`` that are described by energies: elements by their labels,
+    and the tree of all links."""
+    found: dict[str, AbstractEnergies] = {
+        label: energies_of(problem, x) for label, x in problem.labelled("lagrangian").items()
+    }
+    return found | ({"links": tree_of(problem)} if problem.section("link") else {})
 
 
 def displacement_functions(
@@ -125,8 +131,8 @@ class _Linear(NamedTuple):
     C: Float[Array, "n nnb"]
     K: Float[Array, "n nnb"]
     f0: Float[Array, " n"]
-    curved: tuple[Energies, ...]
-    forces: tuple[Energies, ...]
+    curved: tuple[AbstractEnergies, ...]
+    forces: tuple[AbstractEnergies, ...]
 
 
 def _linear(problem: AbstractProblem, t, q) -> _Linear:
@@ -146,20 +152,20 @@ def _linear(problem: AbstractProblem, t, q) -> _Linear:
     for winding in problem.section("winding").values():
         C = C.at[:, :n].add(winding.damping(axes))
     curved, forces = [], []
-    for energies in _energies(problem):
-        if energies.has_constant_mass():
-            M = M + energies.mass(t, q)
+    for part in energies(problem).values():
+        if part.has_constant_mass():
+            M = M + part.mass(t, q)
         else:
-            curved.append(energies)
-        if energies.has_linear_force():
+            curved.append(part)
+        if part.has_linear_force():
             rest = jnp.zeros((n,))
             along_q, along_v = (
-                jax.jacfwd(energies.force, argnums=i)(axes, t, rest, rest) for i in (2, 3)
+                jax.jacfwd(part.force, argnums=i)(axes, t, rest, rest) for i in (2, 3)
             )
             K, C = K.at[:, :n].add(-along_q), C.at[:, :n].add(-along_v)
-            f0 = f0 + energies.force(axes, t, rest, rest)
+            f0 = f0 + part.force(axes, t, rest, rest)
         else:
-            forces.append(energies)
+            forces.append(part)
     return _Linear(M, C, K, f0, tuple(curved), tuple(forces))
 
 
@@ -220,7 +226,7 @@ def _varying(linear: _Linear, M_inverse, displacements, equations, n: int) -> Va
     )
 
 
-def _nonlinear(problem: AbstractProblem, forces: tuple[Energies, ...]) -> tuple[Any, ...]:
+def _nonlinear(problem: AbstractProblem, forces: tuple[AbstractEnergies, ...]) -> tuple[Any, ...]:
     """Forces that are functions: of elements, springs between points, energies and states."""
     groups = (*problem.elements.values(), *problem.parts().values())
     elements = [e for group in groups for e in group.values()]

@@ -31,6 +31,7 @@ from jfric.system.line_elements import (
     Spring,
     Stop,
 )
+from jfric.system.link import Link
 from jfric.system.linkage import LINKAGE, ImpactLaw
 from jfric.system.motor import Motor
 from jfric.system.nonlinear import AbstractForce as AbstractForce
@@ -247,6 +248,7 @@ class Lagrangian(eqx.Module):
 #: drawn and which of its numbers are shown with it.
 SECTIONS: dict[str, type[eqx.Module]] = {
     "body": Body,
+    "link": Link,
     "ground": Ground,
     "gravity": Gravity,
     "link_spring": LinkSpring,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from jfric.errors import ProblemError
-from jfric.system.assembly import displacement_functions, energies_of
+from jfric.system.assembly import displacement_functions, energies
 from jfric.system.control import controllers
 from jfric.system.dependence import linear_displacement
 from jfric.system.description import AbstractProblem, element_label
@@ -20,9 +20,9 @@ from jfric.system.state import reads_contacts
 def varying_parts(problem: AbstractProblem) -> list[str]:
     """Paths of the fields that make mass matrix or directions depend on position, by structure."""
     found = [
-        f"{label}.kinetic"
-        for label, element in problem.labelled("lagrangian").items()
-        if not energies_of(problem, element).has_constant_mass()
+        label if label == "links" else f"{label}.kinetic"
+        for label, part in energies(problem).items()
+        if not part.has_constant_mass()
     ]
     functions, n = displacement_functions(problem).items(), len(problem.dofs)
     return found + [label for label, (_, g) in functions if not linear_displacement(g, n)]
@@ -57,8 +57,7 @@ def _velocities(problem: AbstractProblem) -> list[str]:
 
 
 def _forces(problem: AbstractProblem) -> list[str]:
-    found = problem.labelled("lagrangian").items()
-    return [label for label, x in found if not energies_of(problem, x).has_linear_force()]
+    return [label for label, x in energies(problem).items() if not x.has_linear_force()]
 
 
 class Feature(NamedTuple):

@@ -10,7 +10,7 @@ from jax.core import Tracer, eval_context
 from jfric.errors import ProblemError
 from jfric.system.assembly import known_mass_matrix
 from jfric.system.body import dofs_of
-from jfric.system.description import AbstractProblem
+from jfric.system.description import AbstractProblem, element_label
 from jfric.system.expression import Expression, is_expression
 
 
@@ -27,7 +27,7 @@ def require_mass_matrix(problem: AbstractProblem) -> None:
     """Raise :class:`ProblemError` for a mass matrix that is infinite, unsymmetric or negative."""
     curved = any(x.kinetic is not None for x in problem.section("lagrangian").values())
     if problem.matrices.M is None and not curved:
-        return  # masses of elements are not negative: neither is their sum
+        return  # masses of elements and links are not negative: neither is their sum
     where = "lagrangian.kinetic" if curved else "matrices.M"
     m = np.asarray(known_mass_matrix(problem))
     if not np.all(np.isfinite(m)):
@@ -44,7 +44,7 @@ def require_mass_matrix(problem: AbstractProblem) -> None:
 
 def _all_weighted(problem: AbstractProblem) -> bool:
     """Whether every degree of freedom has a mass of its own: cheap, and true as a rule."""
-    if problem.matrices.M is not None or problem.section("lagrangian"):
+    if problem.matrices.M is not None or problem.section("lagrangian") or problem.section("link"):
         return False
     weighted = set()
     bodies = problem.section("body").values()
@@ -75,6 +75,12 @@ def require_inertia(problem: AbstractProblem) -> None:
     values, vectors = np.linalg.eigh(m)
     if values[0] <= 1e-14 * max(values[-1], 1e-300):
         dof = problem.axes[int(np.argmax(np.abs(vectors[:, 0])))]
+        moved = [n for n, x in resolved.section("link").items() if dof in x.coordinates(n)]
+        if moved:
+            raise ProblemError(
+                f"{element_label('link', moved[0])}.m: the joint {dof!r} moves no mass, neither "
+                "that of this link nor of any behind it; give m, J or armature"
+            )
         if any(x.kinetic is not None for x in problem.section("lagrangian").values()):
             raise ProblemError(
                 f"lagrangian.kinetic: the mass matrix at the start is singular, the degree of "

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import equinox as eqx
+import numpy as np
+
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.formula import read_formula
 from jfric.system.joints import JointEquation
+from jfric.system.link import quaternions
 from jfric.system.linkage import LINKAGE
 from jfric.system.linkage_equations import linkage_equations
 from jfric.system.state_function import Held, Rate, bound_to, chosen_velocities, is_rate
@@ -23,6 +27,8 @@ def joint_equations(problem: AbstractProblem) -> list[JointEquation]:
             rubs, bound = joint.law is not None, bound_to(problem, what)
             function = Rate(bound) if is_rate(what) else bound
             found.append(JointEquation(label, name, function, unit, rubs))
+    for label, rows in quaternions(problem):
+        found.append(JointEquation(label, label, UnitQuaternion(rows), "N m"))
     if any(map(problem.section, LINKAGE)):
         found += linkage_equations(problem.resolved())
     for own in chosen_velocities(problem) if problem.section("velocity") else ():
@@ -31,6 +37,16 @@ def joint_equations(problem: AbstractProblem) -> list[JointEquation]:
             unit = "N m" if problem.dofs[dof] == "rotation" else "N"
             found.append(JointEquation(label, f"velocity.{dof}", Rate(Held(own, i)), unit))
     return sorted(found, key=lambda e: e.on_velocities)
+
+
+class UnitQuaternion(eqx.Module):
+    """Equation ``(|x|^2 - 1)/2 = 0`` of the quaternion of a joint."""
+
+    rows: tuple[int, ...] = eqx.field(static=True)
+
+    def __call__(self, t, q):
+        x = q[np.asarray(self.rows)]
+        return 0.5 * (x @ x - 1.0)
 
 
 def reaction_units(problem: AbstractProblem) -> dict[str, str]:

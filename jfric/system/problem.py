@@ -19,6 +19,7 @@ from jfric.system.elements import SECTIONS
 from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, scalar
 from jfric.system.inertia import is_concrete
+from jfric.system.link import Link, turns_of
 from jfric.system.linkage import has_joints
 from jfric.system.naming import parameters, path_dimension, without_texts
 from jfric.system.validation import require_values, validate
@@ -189,6 +190,7 @@ class Problem(AbstractProblem):
             for section, group in elements.items()
         )
         given, free = self._with_bodies(dict(initial or {}))
+        self._with_links(given)
         given_velocities = {dof for dof, state in given.items() if not _is_zero(state.v)}
         self.initial = OrderedDict((dof, given.pop(dof, InitialState())) for dof in self.dofs)
         self.initial.update(given)
@@ -266,6 +268,20 @@ class Problem(AbstractProblem):
                 free -= {(dof, x) for x, value in (("q", q), ("v", v)) if value is not None}
             self.elements["body"][name] = at_rest(body)
         return given, free
+
+    def _with_links(self, given: dict[str, InitialState]) -> None:
+        """Add the degrees of freedom of links, and the starts of quaternions, no turn, to those that
+        are ``given``."""
+        for name, link in self.elements.get("link", {}).items():
+            own = link.coordinates(name) if isinstance(link, Link) else {}
+            for dof, kind in own.items():
+                if self.dofs.setdefault(dof, kind) != kind:
+                    raise ProblemError(
+                        f"dofs.{dof}: must be a {kind}, it belongs to a link; rename it"
+                    )
+            turns = turns_of(own)
+            if turns and not any(dof in given for dof in turns):
+                given[turns[0]] = InitialState(1.0)
 
 
 def _is_zero(value) -> bool:

@@ -58,6 +58,7 @@ from jfric.system.laws import (
     VelocityWeakening,
     sides,
 )
+from jfric.system.link import Link, require_link, require_link_values
 from jfric.system.load_friction import require_forces, require_load
 from jfric.system.naming import parameters
 from jfric.system.planes import require_plane, require_planes, require_spin
@@ -217,6 +218,8 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
         if known.form == "elements" and load is not None:
             require_forces(problem, f"{where}.{field}", load)
     require_body(problem, section, name, element)
+    if isinstance(element, Link):
+        require_link(problem, name, element)
 
 
 #: Classes that fields hold, and texts for the values that they accept.
@@ -376,6 +379,8 @@ def require_values(problem: AbstractProblem) -> None:
 def _own_sentences(where: str, element) -> None:
     """Refuse numbers with a message of their own, beyond that of their bounds."""
     require_body_values(where, element)
+    if isinstance(element, Link):
+        require_link_values(where, element)
     if isinstance(element, Contact) and not 0.0 <= float(element.e) <= 1.0:
         raise ProblemError(f"{where}.e: found {float(element.e):g}, must lie between 0 and 1")
     if isinstance(element, AbstractHysteresis):

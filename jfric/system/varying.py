@@ -10,6 +10,10 @@ constant by the structure of these functions join constant matrices (:mod:`jfric
 
 from __future__ import annotations
 
+import abc
+
+import abc
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -23,7 +27,35 @@ from jfric.system.position_functions import Instant, Together
 from jfric.system.state_function import Rate, StateFunction, TextFunction
 
 
-class Energies(AbstractForce):
+class AbstractEnergies(AbstractForce):
+    """Mass matrix and forces of a part of a system that is described by its energies."""
+
+    @abc.abstractmethod
+    def mass(self, t, q) -> Float[Array, "n n"]:
+        """The mass matrix ``d2T/dv2``, which does not depend on velocities."""
+
+    @abc.abstractmethod
+    def total(self, t, q, v) -> Float[Array, ""]:
+        """Kinetic and potential energy."""
+
+    @abc.abstractmethod
+    def parts(self, t, q, v) -> list[Float[Array, " n"]]:
+        """Terms of the generalised forces; :meth:`force` is the sum of all terms."""
+
+    @abc.abstractmethod
+    def has_constant_mass(self) -> bool:
+        """Whether the mass matrix is constant, by structure."""
+
+    @abc.abstractmethod
+    def has_linear_force(self) -> bool:
+        """Whether the forces are linear in positions and velocities, by structure."""
+
+    def force(self, axes, t, q, v):
+        """Generalised forces except for those that accelerations cause."""
+        return sum(self.parts(t, q, v), jnp.zeros_like(q))
+
+
+class Energies(AbstractEnergies):
     """The energies of one :class:`jfric.Lagrangian`, with numbers for its parameters."""
 
     kinetic: StateFunction | TextFunction | None
@@ -42,12 +74,7 @@ class Energies(AbstractForce):
         kinetic = jnp.zeros((), q.dtype) if self.kinetic is None else self.kinetic(t, q, v)
         return kinetic if self.potential is None else kinetic + self.potential(t, q)
 
-    def force(self, axes, t, q, v):
-        """Generalised forces except for those that accelerations cause."""
-        return sum(self.parts(t, q, v), jnp.zeros_like(q))
-
     def parts(self, t, q, v) -> list[Float[Array, " n"]]:
-        """Terms of the generalised forces; :meth:`force` is the sum of all terms."""
         found = []
         if self.kinetic is not None:
             momentum = jax.grad(self.kinetic, argnums=2)
@@ -87,7 +114,7 @@ class Varying(eqx.Module):
     M: Float[Array, "n n"]
     #: Inverse of ``M``, of no use where energies add to the mass matrix.
     M_inverse: Float[Array, "n n"]
-    energies: tuple[Energies, ...]
+    energies: tuple[AbstractEnergies, ...]
     #: Displacements; rows of these, then of ``rates``, among tangents, then normals.
     displacements: Together | None
     rows: tuple[int, ...] = eqx.field(static=True)

@@ -1,0 +1,336 @@
+"""Robots from URDF and MJCF files, as links, frictions, dampers and springs of a problem."""
+
+from __future__ import annotations
+
+import os
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from jfric.errors import ProblemError, nearest
+from jfric.files.codec import Key, Place
+from jfric.files.scalar_codecs import NUMBER, Choice, Flag, Text
+from jfric.files.table_codecs import Names, Record
+from jfric.numerics.printing import Shown, printable
+from jfric.optional import import_mujoco
+from jfric.system.body import Gravity
+from jfric.system.elements import Contact, Friction
+from jfric.system.line_elements import Damper, Spring
+from jfric.system.link import GROUND, Link, coordinates_of
+from jfric.system.problem import InitialState
+
+#: Joints of MuJoCo by their numbers.
+_KINDS = ("free", "ball", "prismatic", "revolute")
+
+
+@printable
+@dataclass(frozen=True)
+class Robot:
+    """Contents of a robot's file, see :func:`jfric.read_robot`."""
+
+    #: Elements by section and name, as :class:`jfric.Problem` takes them.
+    elements: dict[str, dict[str, eqx.Module]]
+    #: Start of free bodies and balls, as the file places them.
+    initial: dict[str, InitialState]
+    #: A line for each joint: what was read.
+    rows: tuple[tuple[str, ...], ...]
+    #: What was not read, or is not used.
+    remarks: tuple[str, ...]
+    name: str = ""
+
+    @property
+    def dofs(self) -> dict[str, str]:
+        """Degrees of freedom, and the kind of each."""
+        links = self.elements["link"].items()
+        return {dof: k for n, x in links for dof, k in x.coordinates(n).items()}  # type: ignore[attr-defined]
+
+    def _shown(self) -> Shown:
+        title = f"Robot {self.name}: {len(self.dofs)} degrees of freedom, {len(self.rows)} links"
+        columns = ("link", "joint", "kind", ">m [kg]", ">armature", ">damping", ">friction", "range")
+        return Shown(title, columns, list(self.rows), "; ".join(self.remarks))
+
+
+def read_robot(
+    path: str | os.PathLike[str],
+    *,
+    base: str = "fixed",
+    limits: bool = False,
+    locked: Mapping[str, float] | None = None,
+) -> Robot:
+    """The robot of a URDF or MJCF file, as elements of a :class:`jfric.Problem`.
+
+    Bodies become :class:`jfric.Link`, with the inertia of drives (``armature``); ``frictionloss``
+    of a joint becomes a set-valued :class:`jfric.Friction` with that limit, which holds the joint
+    without creep; damping and springs of joints become :class:`jfric.Damper` and
+    :class:`jfric.Spring`. Joints keep their names, with ``_`` for characters that names cannot
+    have. ``base``: ``"free"`` lets the first link of a URDF robot move. ``limits``: joints end at
+    their ranges, by contacts without restitution. ``locked``: positions [rad or m] of joints that
+    do not move. The robot's print says what was read, and what was not: actuators, sensors,
+    contacts of bodies, constraints and meshes. Raises :class:`jfric.ProblemError` for a file that
+    cannot be read, with the element and the remedy. It needs MuJoCo (``pip install
+    jfric[robots]``)::
+
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "arm.xml"
+        >>> _ = path.write_text(
+        ...     '<mujoco><worldbody><body name="arm"><joint name="elbow" axis="0 1 0" '
+        ...     'frictionloss="0.5"/><inertial pos="0 0 -0.5" mass="2" diaginertia=".1 .1 .1"/>'
+        ...     "</body></worldbody></mujoco>"
+        ... )
+        >>> robot = jfric.read_robot(path)
+        >>> still = jfric.Problem([], robot.elements, time=1.0)
+        >>> list(still.dofs), list(robot.elements["friction"])
+        (['elbow'], ['elbow'])
+    """
+    if base not in ("fixed", "free"):
+        raise ProblemError(f"base: found {base!r}, allowed are 'fixed' and 'free'")
+    path = Path(path)
+    model, remarks = _compiled(path, base)
+    return _Reader(model, limits, dict(locked or {}), remarks).robot(path)
+
+
+def _compiled(path: Path, base: str):
+    """MuJoCo's model of a file, and what was left out of it."""
+    mujoco = import_mujoco()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ProblemError(f"{path}: cannot be read ({error.strerror})") from None
+    remarks = []
+    try:
+        root = ET.fromstring(text)
+        if root.tag == "robot":
+            spec = mujoco.MjSpec.from_string(_without_shapes(root))
+            spec.compiler.fusestatic = False
+            if base == "free":
+                first = spec.worldbody.first_body()
+                first.add_freejoint(name=first.name)
+        elif base == "free":
+            raise ProblemError(f'{path}: base: "free" is for URDF; an MJCF file has a freejoint')
+        else:
+            spec = mujoco.MjSpec.from_file(str(path))
+            lost = [m for m in spec.meshes if not _mesh_file(path, spec, m).is_file()]
+            for geom in list(spec.geoms) if lost else ():
+                if geom.meshname:
+                    spec.delete(geom)
+            for mesh in lost:
+                spec.delete(mesh)
+            if lost:
+                remarks.append(f"{len(lost)} missing meshes, which are for pictures only")
+        return spec.compile(), remarks
+    except (ValueError, ET.ParseError) as error:
+        message = re.sub(r"^Error: ", "", " ".join(str(error).split()))
+        raise ProblemError(f"{path}: {message}") from None
+
+
+def _mesh_file(path: Path, spec, mesh) -> Path:
+    return path.parent / (spec.meshdir or "") / mesh.file
+
+
+def _without_shapes(root: ET.Element) -> str:
+    """The text of a URDF robot without the shapes of its links."""
+    for link in root.iter("link"):
+        for tag in ("visual", "collision"):
+            for shape in link.findall(tag):
+                link.remove(shape)
+    return ET.tostring(root, encoding="unicode")
+
+
+@dataclass
+class _Reader:
+    """Makes elements from the arrays of MuJoCo's model."""
+
+    model: Any
+    limits: bool
+    locked: dict[str, float]
+    remarks: list[str]
+    elements: dict[str, dict[str, Any]] = field(default_factory=lambda: {"link": {}})
+    initial: dict[str, InitialState] = field(default_factory=dict)
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+    #: Name of the link that carries what belongs to a body, and where its frame is in the body's.
+    last: dict[int, str] = field(default_factory=lambda: {0: GROUND})
+    shift: dict[int, np.ndarray] = field(default_factory=lambda: {0: np.zeros(3)})
+
+    def robot(self, path: Path) -> Robot:
+        m = self.model
+        known = [_named(m.joint(j).name, f"joint{j}") for j in range(m.njnt)]
+        for name in self.locked:
+            if name not in known:
+                raise ProblemError(
+                    f"locked: no joint {name!r}{nearest(name, known)}; there are {', '.join(known)}"
+                )
+        for body in range(1, m.nbody):
+            self._body(body)
+        along = m.opt.gravity / max(np.linalg.norm(m.opt.gravity), 1e-300)
+        if np.any(m.opt.gravity) and not np.allclose(along, (0, 0, -1), atol=1e-12):
+            raise ProblemError(f"{path}: gravity is along {along}; turn the model so that it is -z")
+        if np.any(m.opt.gravity):
+            self.elements["gravity"] = {"gravity": Gravity(float(-m.opt.gravity[2]))}
+        for what, count in (
+            ("actuators", m.nu), ("sensors", m.nsensor), ("tendons", m.ntendon),
+            ("constraints between bodies or joints", m.neq),
+            ("shapes of bodies, which touch nothing here", m.ngeom),
+        ):  # fmt: skip
+            if count:
+                self.remarks.append(f"not read: {count} {what}")
+        if not self.limits and np.any(m.jnt_limited):
+            self.remarks.append("ranges are not applied (limits)")
+        return Robot(
+            self.elements, self.initial, tuple(self.rows), tuple(self.remarks), path.stem
+        )
+
+    def _body(self, body: int) -> None:
+        m = self.model
+        name = _named(m.body(body).name, f"body{body}")
+        parent = int(m.body_parentid[body])
+        R, at = _matrix(m.body_quat[body]), m.body_pos[body] - self.shift[parent]
+        joints = [j for j in range(m.njnt) if m.jnt_bodyid[j] == body]
+        com, J = m.body_ipos[body], _turned_inertia(m.body_iquat[body], m.body_inertia[body])
+        carried, shift = self.last[parent], np.zeros(3)
+        if not joints:
+            self._link(name, parent=carried, joint="fixed", at=at, R=R)
+        for i, j in enumerate(joints):
+            own = name if j == joints[-1] else f"{name}_{_named(m.joint(j).name, f'joint{j}')}"
+            turned, place = (R, at + R @ m.jnt_pos[j]) if i == 0 else (np.eye(3), m.jnt_pos[j] - shift)
+            kind = _KINDS[m.jnt_type[j]]
+            if kind == "free":
+                turned, place = np.eye(3), np.zeros(3)
+            self._joint(own, j, carried, kind, turned, place)
+            carried, shift = own, np.zeros(3) if kind == "free" else m.jnt_pos[j]
+        self.last[body], self.shift[body] = name, shift
+        link = self.elements["link"][name]
+        self.elements["link"][name] = Link(
+            **{k: getattr(link, k) for k in ("joint", "parent", "dof", "axis", "at", "rpy", "armature")},
+            m=float(m.body_mass[body]),
+            com=_numbers(com - shift),
+            J=_numbers(J[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]),
+        )
+        self.rows[-1] = (*self.rows[-1][:3], f"{m.body_mass[body]:.4g}", *self.rows[-1][4:])
+
+    def _joint(self, name: str, j: int, parent: str, kind: str, R, at) -> None:
+        m = self.model
+        dof, dofs = _named(m.joint(j).name, f"joint{j}"), slice(m.jnt_dofadr[j], None)
+        axis, rest = m.jnt_axis[j], m.qpos0[m.jnt_qposadr[j] :]
+        value = self.locked.get(dof)
+        before = 0.0 if kind in ("free", "ball") else float(rest[0])
+        turn = (0.0 if value is None else value) - before
+        if kind == "revolute":
+            R = R @ _about(axis, turn)
+        elif kind == "prismatic":
+            at = at + R @ axis * turn
+        armature = float(m.dof_armature[dofs][0])
+        words = ("", "", "", "")
+        if value is not None:
+            kind, armature = "fixed", 0.0
+        elif kind in ("free", "ball"):
+            self._start(dof, kind, rest)
+        else:
+            words = self._forces(dof, j, m.dof_damping[dofs][0], m.dof_frictionloss[dofs][0])
+            words = (f"{armature:.4g}" if armature else "", *words)
+        self._link(name, parent=parent, joint=kind, dof=dof, axis=axis, at=at, R=R, armature=armature)
+        self.rows[-1] = (name, dof, "locked" if value is not None else kind, "", *words)
+
+    def _start(self, dof: str, kind: str, rest) -> None:
+        """The start of a free body or a ball, where the file places it."""
+        names = [*coordinates_of(dof, kind, None)]
+        for name, value in zip(names, rest, strict=False):
+            self.initial[name] = InitialState(float(value))
+
+    def _forces(self, dof: str, j: int, damping, loss) -> tuple[str, str, str]:
+        """Add what acts at a joint; its damping, friction and range as texts."""
+        m, add = self.model, self._add
+        if damping:
+            add("damper", dof, Damper(dof, float(damping)))
+        if loss:
+            add("friction", dof, Friction(dof, limit=float(loss)))
+        if m.jnt_stiffness[j]:
+            spring = m.qpos_spring[m.jnt_qposadr[j]]
+            add("spring", dof, Spring(dof, float(m.jnt_stiffness[j]), x0=float(spring)))
+        low, high = m.jnt_range[j]
+        ranged = bool(m.jnt_limited[j])
+        if ranged and self.limits:
+            add("contact", f"{dof}_low", Contact(dof, gap=-float(low)))
+            add("contact", f"{dof}_high", Contact({dof: -1.0}, gap=float(high)))
+        return (
+            f"{damping:.4g}" if damping else "",
+            f"{loss:.4g}" if loss else "",
+            f"{low:.4g} to {high:.4g}" if ranged else "",
+        )
+
+    def _add(self, section: str, name: str, element: Any) -> None:
+        self.elements.setdefault(section, {})[name] = element
+
+    def _link(self, name: str, *, joint, at, R, **others) -> None:
+        place = {"at": _numbers(at), "rpy": _rpy(R)}
+        if "axis" in others:
+            others["axis"] = _numbers(others["axis"])
+        if others.get("dof") == name:
+            del others["dof"]
+        self._add("link", name, Link(joint, **others, **place))
+        self.rows.append((name, "", joint, "", "", "", "", ""))
+
+
+def _numbers(x) -> tuple[float, ...]:
+    return tuple(float(v) + 0.0 for v in x)
+
+
+def _named(name: str, default: str) -> str:
+    return re.sub(r"\W", "_", name) or default
+
+
+def _matrix(quaternion) -> np.ndarray:
+    s, x, y, z = quaternion / np.linalg.norm(quaternion)
+    K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + 2.0 * (s * K + K @ K)
+
+
+def _about(axis, angle: float) -> np.ndarray:
+    x, y, z = axis / np.linalg.norm(axis)
+    K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * (K @ K)
+
+
+def _turned_inertia(quaternion, principal) -> np.ndarray:
+    R = _matrix(quaternion)
+    return R @ np.diag(principal) @ R.T
+
+
+def _rpy(R: np.ndarray) -> tuple[float, float, float]:
+    """Turns about x, then y, then z, that give the axes ``R``; exact also at their singularity."""
+    yaw = np.arctan2(R[1, 0], R[0, 0])
+    c, s = np.cos(yaw), np.sin(yaw)
+    pitch = np.arctan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])
+    roll = np.arctan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
+    return _numbers((roll, pitch, yaw))  # type: ignore[return-value]
+
+
+#: The table of a robot in a file.
+ROBOT = Record(
+    "RobotTable",
+    "A robot from a URDF or MJCF file; its joints are degrees of freedom by their names.",
+    {
+        "file": Key(Text(missing='a file such as "panda.urdf"'), "its file", needed=True),
+        "base": Key(Choice("fixed", "free"), "whether the first link of a URDF robot moves", "fixed"),
+        "limits": Key(Flag(), "whether joints end at their ranges, by contacts", False),
+        "locked": Key(Names(NUMBER), "positions of joints that do not move, by name"),
+    },
+    hints=True,
+)
+
+
+def robot_of(raw: Mapping[str, Any], folder: Path) -> Robot | None:
+    """The robot of the table ``[robot]`` of a file, or None."""
+    if "robot" not in raw:
+        return None
+    given = ROBOT.read(raw["robot"], Place("robot"))
+    path = folder / given.pop("file")
+    try:
+        return read_robot(path, **given)
+    except ProblemError as error:
+        raise ProblemError(f"robot: {error}") from None
