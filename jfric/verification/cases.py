@@ -178,6 +178,7 @@ def cases() -> list[Case]:
         _listed("p4_linear"),
         _listed("p6_duffing"),
         _listed("p6_duffing_response"),
+        _listed("r6_arm", relative=0.0),
     ]
 
 
