@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from jfric.errors import ProblemError
 
 
@@ -16,10 +18,10 @@ def import_xarray():
     return xarray
 
 
-def import_mujoco():
+def import_mujoco() -> Any:
     """MuJoCo, or a sentence on how to install it."""
     try:
-        import mujoco
+        import mujoco  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise ProblemError(
             "a robot's file needs mujoco, which is not installed (pip install jfric[robots])"

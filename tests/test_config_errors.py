@@ -43,8 +43,8 @@ MISTAKES = [
         "[spring]",
         "[sprin]",
         (
-            "sprin: unknown section, allowed are title, source, description, dofs, massless, time, "
-            "parameters, body, ground, gravity, link_spring, mass, lagrangian, spring, damper, "
+            "sprin: unknown section, allowed are title, source, description, dofs, massless, robot, time, "
+            "parameters, body, link, ground, gravity, link_spring, mass, lagrangian, spring, damper, "
             "diagram_spring, gap_spring, stop, jenkins, maxwell_slip, masing_spring, iwan, "
             "jenkins_coupling, dahl, "
             "bouc_wen, lugre, rate_state, directional_loss, state, friction, contact, load, "
@@ -240,7 +240,7 @@ MISTAKES = [
     ('dof = "u"\nk', "direction = {u = 0}\nk", "spring.direction: all coefficients are zero"),
     ('dofs = ["u"]', 'dofs = ["u", "u"]', "dofs: found 'u' twice, names must differ"),
     ('dofs = ["u"]', "dofs = []", "dofs: found none, at least one degree of freedom is needed"),
-    ('dofs = ["u"]', "", 'dofs: missing; give dofs = ["u"], or a [body]'),
+    ('dofs = ["u"]', "", 'dofs: missing; give dofs = ["u"], or a [body], [link] or [robot]'),
     (
         'dofs = ["u"]',
         'dofs = {u = "rotate"}',

@@ -309,7 +309,10 @@ def test_a_free_base_keeps_its_mass(tmp_path):
         ({"axis": (0, 0, 0)}, "link.lower.axis: all three numbers are zero"),
         ({"J": (1, 1, 3, 0, 0, 0)}, "link.lower.J: found principal inertias 1, 1, 3; none is"),
         ({"m": -1.0}, "link.lower.m: found -1, must not be negative"),
-        ({"joint": "hinge"}, "link.lower.joint: found 'hinge' .*, allowed are 'revolute', 'prismatic'"),
+        (
+            {"joint": "hinge"},
+            "link.lower.joint: found 'hinge' .*, allowed are 'revolute', 'prismatic'",
+        ),
     ],
 )
 def test_mistakes_have_a_sentence(link, sentence):

@@ -24,7 +24,18 @@ LIGHT = 1e-9
 #: Sections that the model represents.
 TAKEN = ("mass", "spring", "damper", "friction", "load", "pendulum")
 #: Sections without which the system would be a different one.
-NEEDED = ("body", "link", "lagrangian", "joint", "velocity", "pin", "slider", "weld", "gear", "rolling")
+NEEDED = (
+    "body",
+    "link",
+    "lagrangian",
+    "joint",
+    "velocity",
+    "pin",
+    "slider",
+    "weld",
+    "gear",
+    "rolling",
+)
 NEEDED += ("base", "motor", "transmission")
 
 

@@ -32,7 +32,7 @@ _KINDS = ("free", "ball", "prismatic", "revolute")
 @printable
 @dataclass(frozen=True)
 class Robot:
-    """Contents of a robot's file, see :func:`jfric.read_robot`."""
+    """Contents of a robot's file. Example: see :func:`jfric.read_robot`."""
 
     #: Elements by section and name, as :class:`jfric.Problem` takes them.
     elements: dict[str, dict[str, eqx.Module]]
@@ -52,7 +52,16 @@ class Robot:
 
     def _shown(self) -> Shown:
         title = f"Robot {self.name}: {len(self.dofs)} degrees of freedom, {len(self.rows)} links"
-        columns = ("link", "joint", "kind", ">m [kg]", ">armature", ">damping", ">friction", "range")
+        columns = (
+            "link",
+            "joint",
+            "kind",
+            ">m [kg]",
+            ">armature",
+            ">damping",
+            ">friction",
+            "range",
+        )
         return Shown(title, columns, list(self.rows), "; ".join(self.remarks))
 
 
@@ -63,7 +72,7 @@ def read_robot(
     limits: bool = False,
     locked: Mapping[str, float] | None = None,
 ) -> Robot:
-    """The robot of a URDF or MJCF file, as elements of a :class:`jfric.Problem`.
+    """The robot of the URDF or MJCF file ``path``, as elements of a :class:`jfric.Problem`.
 
     Bodies become :class:`jfric.Link`, with the inertia of drives (``armature``); ``frictionloss``
     of a joint becomes a set-valued :class:`jfric.Friction` with that limit, which holds the joint
@@ -181,9 +190,7 @@ class _Reader:
                 self.remarks.append(f"not read: {count} {what}")
         if not self.limits and np.any(m.jnt_limited):
             self.remarks.append("ranges are not applied (limits)")
-        return Robot(
-            self.elements, self.initial, tuple(self.rows), tuple(self.remarks), path.stem
-        )
+        return Robot(self.elements, self.initial, tuple(self.rows), tuple(self.remarks), path.stem)
 
     def _body(self, body: int) -> None:
         m = self.model
@@ -197,7 +204,9 @@ class _Reader:
             self._link(name, parent=carried, joint="fixed", at=at, R=R)
         for i, j in enumerate(joints):
             own = name if j == joints[-1] else f"{name}_{_named(m.joint(j).name, f'joint{j}')}"
-            turned, place = (R, at + R @ m.jnt_pos[j]) if i == 0 else (np.eye(3), m.jnt_pos[j] - shift)
+            turned, place = (
+                (R, at + R @ m.jnt_pos[j]) if i == 0 else (np.eye(3), m.jnt_pos[j] - shift)
+            )
             kind = _KINDS[m.jnt_type[j]]
             if kind == "free":
                 turned, place = np.eye(3), np.zeros(3)
@@ -206,7 +215,10 @@ class _Reader:
         self.last[body], self.shift[body] = name, shift
         link = self.elements["link"][name]
         self.elements["link"][name] = Link(
-            **{k: getattr(link, k) for k in ("joint", "parent", "dof", "axis", "at", "rpy", "armature")},
+            **{
+                k: getattr(link, k)
+                for k in ("joint", "parent", "dof", "axis", "at", "rpy", "armature")
+            },
             m=float(m.body_mass[body]),
             com=_numbers(com - shift),
             J=_numbers(J[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]),
@@ -233,7 +245,9 @@ class _Reader:
         else:
             words = self._forces(dof, j, m.dof_damping[dofs][0], m.dof_frictionloss[dofs][0])
             words = (f"{armature:.4g}" if armature else "", *words)
-        self._link(name, parent=parent, joint=kind, dof=dof, axis=axis, at=at, R=R, armature=armature)
+        self._link(
+            name, parent=parent, joint=kind, dof=dof, axis=axis, at=at, R=R, armature=armature
+        )
         self.rows[-1] = (name, dof, "locked" if value is not None else kind, "", *words)
 
     def _start(self, dof: str, kind: str, rest) -> None:
@@ -316,7 +330,9 @@ ROBOT = Record(
     "A robot from a URDF or MJCF file; its joints are degrees of freedom by their names.",
     {
         "file": Key(Text(missing='a file such as "panda.urdf"'), "its file", needed=True),
-        "base": Key(Choice("fixed", "free"), "whether the first link of a URDF robot moves", "fixed"),
+        "base": Key(
+            Choice("fixed", "free"), "whether the first link of a URDF robot moves", "fixed"
+        ),
         "limits": Key(Flag(), "whether joints end at their ranges, by contacts", False),
         "locked": Key(Names(NUMBER), "positions of joints that do not move, by name"),
     },

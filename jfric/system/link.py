@@ -16,7 +16,7 @@ from jfric.system.description import AbstractProblem, element_label
 from jfric.system.fields import Scalar, holds, written
 
 #: Coordinates of each kind of joint: what follows the joint's name, and the kind of each.
-_QUATERNION = dict.fromkeys(("_qw", "_qx", "_qy", "_qz"), "rotation")
+_QUATERNION: dict[str, str] = dict.fromkeys(("_qw", "_qx", "_qy", "_qz"), "rotation")
 COORDINATES: dict[str, dict[str, str]] = {
     "revolute": {"": "rotation"},
     "prismatic": {"": "translation"},

@@ -270,8 +270,8 @@ class Problem(AbstractProblem):
         return given, free
 
     def _with_links(self, given: dict[str, InitialState]) -> None:
-        """Add the degrees of freedom of links, and the starts of quaternions, no turn, to those that
-        are ``given``."""
+        """Add the degrees of freedom of links; quaternions start without a turn unless they are
+        ``given``."""
         for name, link in self.elements.get("link", {}).items():
             own = link.coordinates(name) if isinstance(link, Link) else {}
             for dof, kind in own.items():

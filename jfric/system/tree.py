@@ -119,14 +119,14 @@ class Tree(AbstractEnergies):
         """Frames of all bodies in that of the ground."""
         x = _rows(q, np.asarray([own[0] for own in self.dofs]))
         turns, slides = (
-            np.asarray([kind == own for kind in self.kinds], float)
+            jnp.asarray([kind == own for kind in self.kinds], q.dtype)
             for own in ("revolute", "prismatic")
         )
         share = jnp.stack([turns * jnp.sin(x), turns * (1.0 - jnp.cos(x)), slides * x], axis=1)
         H = self.home + jnp.einsum("kc,kcij->kij", share, self.changes)
         if self.balls.size:
             own = _rows(q, self.quaternions)
-            R = jnp.einsum("ba,bc,acij->bij", own, own, TURNS)
+            R = jnp.einsum("ba,bc,acij->bij", own, own, jnp.asarray(TURNS, q.dtype))
             H = H.at[self.balls].set(_rows(H, self.balls) @ _framed(R, jnp.zeros_like(R[:, 0])))
         # Each round doubles the way that a row has gone towards the ground, the last row.
         ground = len(self.parents)
@@ -143,7 +143,9 @@ class Tree(AbstractEnergies):
         X = _carrying(frames, _rows(frames[:, :3, 3], self.roots))
         twist = self.twist
         if self.balls.size:
-            spin = jnp.einsum("rcw,bc->brw", SPINS, _rows(q, self.quaternions)).reshape(-1, 3)
+            spin = jnp.einsum(
+                "rcw,bc->brw", jnp.asarray(SPINS, q.dtype), _rows(q, self.quaternions)
+            ).reshape(-1, 3)
             twist = twist.at[np.isin(self.owners, self.balls).nonzero()[0], 3:].set(spin)
         S = jnp.einsum("nij,nj->ni", _rows(X, self.owners), twist)
         S = jnp.concatenate([S[:, 3:], S[:, :3]], axis=1)
@@ -152,25 +154,26 @@ class Tree(AbstractEnergies):
     def mass(self, t, q) -> Float[Array, "all all"]:
         """Mass matrix; quaternions have a mass along their norm, which never moves."""
         (S, inertia), behind = self._placed(q), self.behind
-        composite = behind.T.astype(float) @ inertia.reshape(-1, 36)
+        composite = jnp.asarray(behind.T, S.dtype) @ inertia.reshape(-1, 36)
         G = S @ jnp.einsum("nij,nj->ni", composite.reshape(-1, 6, 6), S).T
         later = behind[self.owners]  # the first coordinate is not before the second
-        M = later.T * G + (later & ~later.T) * G.T + jnp.diag(self.armature)
+        M = jnp.where(later.T, G, jnp.where(later, G.T, 0.0)) + jnp.diag(self.armature)
         if self.balls.size:
-            x = np.isin(self.owners, self.balls) * _rows(q, self.columns)
+            x = jnp.where(np.isin(self.owners, self.balls), _rows(q, self.columns), 0.0)
             size = jnp.trace(self.inertia, axis1=1, axis2=2)
             same = self.owners[:, None] == self.owners
-            M = M + same * jnp.outer(_rows(size, self.owners) * x, x)
+            M = M + jnp.where(same, jnp.outer(_rows(size, self.owners) * x, x), 0.0)
         if np.array_equal(self.columns, np.arange(q.shape[0])):
             return M
         none = jnp.zeros((q.shape[0],) * 2, M.dtype)
         return none.at[np.ix_(self.columns, self.columns)].set(M)
 
     def parts(self, t, q, v) -> list[Float[Array, " all"]]:
-        (S, inertia), behind = self._placed(q), self.behind.astype(float)
+        S, inertia = self._placed(q)
+        behind, own = (jnp.asarray(x, S.dtype) for x in (self.behind, self.behind[self.owners]))
         moving = S * _rows(v, self.columns)[:, None]
-        V, own = behind @ moving, behind[self.owners] @ moving
-        carried = jnp.einsum("nij,nj->ni", _products(own, TWISTS), moving)
+        V = behind @ moving
+        carried = jnp.einsum("nij,nj->ni", _products(own @ moving, TWISTS), moving)
         A = behind @ carried - jnp.pad(self.gravity, (3, 0))
         # Twists and momenta are carried along by transposed matrices.
         momentum = jnp.einsum("kij,kj->ki", inertia, V)
@@ -203,7 +206,7 @@ def _rows(x: Array, at: np.ndarray) -> Array:
 def _products(x: Float[Array, "k m"], form: np.ndarray) -> Float[Array, "k m m"]:
     """Matrices of the products with the rows of ``x``."""
     m = form.shape[0]
-    return (x @ form.reshape(m, m * m)).reshape(-1, m, m)
+    return (x @ jnp.asarray(form.reshape(m, m * m), x.dtype)).reshape(-1, m, m)
 
 
 def _framed(R: Float[Array, "k 3 3"], p: Float[Array, "k 3"]) -> Float[Array, "k 4 4"]:
@@ -286,9 +289,7 @@ def tree_of(problem: AbstractProblem) -> Tree:
                 [_symmetric(J) - m[:, None, None] * products @ products, _products(moment, CROSS)],
                 axis=2,
             ),
-            jnp.concatenate(
-                [-_products(moment, CROSS), m[:, None, None] * jnp.eye(3)], axis=2
-            ),
+            jnp.concatenate([-_products(moment, CROSS), m[:, None, None] * jnp.eye(3)], axis=2),
         ],
         axis=1,
     )
@@ -296,14 +297,15 @@ def tree_of(problem: AbstractProblem) -> Tree:
     X = _carrying(inside, jnp.zeros_like(com))
     inertia = X @ inertia @ jnp.swapaxes(X, 1, 2)
     first = jnp.einsum("kij,kj->ki", inside, jnp.append(moment, m[:, None], axis=1))
-    of_body = np.asarray([[bodies.body[x] == b for x in order] for b in range(len(bodies.kinds))])
+    of_body = [[float(bodies.body[x] == b) for x in order] for b in range(len(bodies.kinds))]
+    sums = jnp.asarray(of_body, m.dtype)
     armature = [links[x].armature for x in order for _ in links[x].coordinates(x)]
     return Tree(
         home=home,
         changes=jnp.stack([home @ K, home @ K @ K, home @ along], axis=1),
         twist=twist[owners],
-        inertia=jnp.einsum("bl,lij->bij", of_body.astype(float), inertia),
-        moment=of_body.astype(float) @ first,
+        inertia=jnp.einsum("bl,lij->bij", sums, inertia),
+        moment=sums @ first,
         armature=_stacked(armature),
         gravity=g,
         parents=tuple(bodies.parents),
@@ -314,7 +316,9 @@ def tree_of(problem: AbstractProblem) -> Tree:
 
 def _stacked(rows: list[Any]) -> Array:
     """Numbers, or rows of numbers, as one array."""
-    found = [jnp.asarray(x, float) for row in rows for x in (row if isinstance(row, tuple) else (row,))]
+    found = [
+        jnp.asarray(x, float) for row in rows for x in (row if isinstance(row, tuple) else (row,))
+    ]
     stacked = jnp.stack(found)
     return stacked.reshape(len(rows), -1) if isinstance(rows[0], tuple) else stacked
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import abc
 
-import abc
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
