@@ -11,6 +11,7 @@ from jfric.system.direction import Direction
 from jfric.system.event import Event
 from jfric.system.expression import Expression
 from jfric.system.functions_of_state import functions_of
+from jfric.system.link import Link
 from jfric.system.naming import parameters, path_dimension
 
 if TYPE_CHECKING:
@@ -20,14 +21,16 @@ if TYPE_CHECKING:
 def elements_shown(problem: Problem) -> Shown:
     """All elements and the coordinates they act on."""
     rows = [
-        (section, name, *_acts_and_settings(element))
+        (section, name, *_acts_and_settings(name, element))
         for section, group in problem.elements.items()
         for name, element in group.items()
     ]
     return Shown("Elements", ("section", "name", "acts on", "settings"), rows)
 
 
-def _acts_and_settings(element: Any) -> tuple[str, str]:
+def _acts_and_settings(name: str, element: Any) -> tuple[str, str]:
+    if isinstance(element, Link):
+        return ", ".join(element.coordinates(name)), f"{element.joint} on {element.parent}"
     if isinstance(element, Event):
         acts = element.when if isinstance(element.when, str) else "a function"
         return acts, f"direction={element.direction}, action={element.action}"
@@ -37,8 +40,8 @@ def _acts_and_settings(element: Any) -> tuple[str, str]:
         if isinstance(direction, Direction):
             text = _direction(direction)
             acts.append(text if field == "direction" else f"{field} {text}")
-    for name, function in functions_of(element):
-        acts.append(f"{name} = {function if isinstance(function, str) else '(Python)'}")
+    for field, function in functions_of(element):
+        acts.append(f"{field} = {function if isinstance(function, str) else '(Python)'}")
     law = getattr(element, "law", None)
     settings = [] if law is None else [f"law={type(law).__name__}"]
     fields = [field for field in ("release", "impact") if hasattr(element, field)]

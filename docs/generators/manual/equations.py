@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: Of more elements of a kind the first ones are shown.
 MOST = 6
 _IN_MOTION = ("mass", "spring", "damper", "load", "base", "ground", "gravity", "body", "event")
-_OF_THEIR_OWN = ("lagrangian", "friction", "contact", "joint", "velocity", "state", *LINKAGE)
+_OF_THEIR_OWN = ("lagrangian", "link", "friction", "contact", "joint", "velocity", "state", *LINKAGE)
 
 
 def equations(problem: Problem) -> list[Line]:
@@ -146,6 +146,23 @@ def _other(problem: Problem, label: str, element: Any) -> list[Line]:
     return [(f"{label}{on}: {values}", said_of(type(element)))]
 
 
+def _body_in_space(problem: Problem, label: str, link: Any) -> list[Line]:
+    dof = next(iter(link.coordinates(label.rpartition(".")[2])), "")
+    joint = f"{link.joint} joint {dof}".strip() if link.joint != "fixed" else "fixed"
+    numbers = [
+        f"{words} {_plain(np.array(value, float))} {unit}"
+        for words, value, unit in (
+            ("at", link.at, "m,"),
+            ("turned by", link.rpy, "rad;"),
+            ("mass", link.m, "kg,"),
+            ("centre of mass", link.com, "m,"),
+            ("inertia", link.J, "kg m²"),
+        )
+        if np.any(np.array(value, float))
+    ]
+    return [(f"{label}: {joint} on {link.parent}; {' '.join(numbers)}".rstrip(",; "), "")]
+
+
 _LINES: dict[str, Callable[[Problem, str, Any], list[Line]]] = {
     "load": _load,
     "base": _base,
@@ -153,6 +170,7 @@ _LINES: dict[str, Callable[[Problem, str, Any], list[Line]]] = {
     "state": _state,
     "joint": _joint,
     "velocity": _velocity,
+    "link": _body_in_space,
     **dict.fromkeys(LINKAGE, _link),
 }
 
