@@ -129,8 +129,8 @@ def _directions(mechanics: Mechanics, t, q) -> tuple[Float[Array, "nt n"], Float
     """``R_T`` and ``W_N`` at ``q``, without the terms that only motion needs."""
     nt, varying = mechanics.n_contacts, mechanics.varying
     R = jnp.concatenate([mechanics.R_T, mechanics.W_N])
-    if varying is not None and varying.displacements is not None:
-        moved = jax.jacfwd(varying.displacements, argnums=1)(t, q)
+    if varying is not None and varying.displaced:
+        moved = jax.jacfwd(varying.displacements_at, argnums=1)(t, q)
         R = R.at[np.asarray(varying.displaced)].set(moved)
     return R[:nt], R[nt:]
 

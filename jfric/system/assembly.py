@@ -18,7 +18,7 @@ from jfric.system.bristles import assemble_bristles
 from jfric.system.contact_rows import contact_rows
 from jfric.system.dependence import is_straight, linear_displacement
 from jfric.system.description import AbstractProblem, state_axis
-from jfric.system.elements import AbstractForce, Gap, Lagrangian
+from jfric.system.elements import AXES, AbstractForce, Gap, Lagrangian
 from jfric.system.joint_contacts import opposed_contacts, unilateral_contacts
 from jfric.system.joint_equations import joint_equations
 from jfric.system.joints import joints_of
@@ -34,8 +34,9 @@ from jfric.system.position_functions import together
 from jfric.system.start import started
 from jfric.system.state import BoundState
 from jfric.system.state_function import Rate, bound_to, is_rate
+from jfric.system.surfaces import gap_in_space, sliding_in_space, together_in_space
 from jfric.system.touching import gap_of, link_force, sliding_of
-from jfric.system.tree import tree_of
+from jfric.system.tree import Tree, tree_of
 from jfric.system.varying import AbstractEnergies, Energies, Varying
 
 
@@ -95,11 +96,12 @@ def energies(problem: AbstractProblem) -> dict[str, AbstractEnergies]:
 
 
 def displacement_functions(
-    problem: AbstractProblem,
+    problem: AbstractProblem, tree: Tree | None = None
 ) -> dict[str, tuple[int, Callable[..., Array]]]:
     """Displacements, and sliding velocities (:class:`Rate`), that are functions, by the path of the
-    field: the row (among tangents, then normals) and the function."""
-    if problem.section("body"):
+    field: the row (among tangents, then normals) and the function. ``tree``: that of all links, if
+    it is known."""
+    if problem.section("body") or problem.section("link"):
         problem = problem.resolved()
     friction, contacts = problem.friction_rows(), unilateral_contacts(problem)
     nf, nt = len(friction), len(friction) + len(contacts)
@@ -108,6 +110,15 @@ def displacement_functions(
         (f"{label}.sliding", i, f.sliding) for i, (label, f) in enumerate(friction.items())
     ]
     for i, (label, c) in enumerate(contacts.items()):
+        if c.partner is not None:
+            if tree is None:
+                tree = tree_of(problem)
+            if c.frictionless or c.sliding == AXES[0]:
+                touching = gap_in_space(problem, tree, c)
+            found[f"{label}.gap"] = nt + i, touching
+            if not c.frictionless:
+                found[f"{label}.sliding"] = nf + i, Rate(sliding_in_space(touching, c))
+            continue
         if c.point is not None:
             other = next(x for x in ("line", "circle", "polygon") if getattr(c, x) is not None)
             found[f"{label}.{other}"] = nt + i, gap_of(problem, c)
@@ -135,7 +146,7 @@ class _Linear(NamedTuple):
     forces: tuple[AbstractEnergies, ...]
 
 
-def _linear(problem: AbstractProblem, t, q) -> _Linear:
+def _linear(problem: AbstractProblem, known: dict[str, AbstractEnergies], t, q) -> _Linear:
     """Masses, springs, dampers and weight, with the energies that turn out to be linear."""
     axes, both = problem.axes, problem.axes + problem.bases
     n, width = len(axes), len(both)
@@ -152,7 +163,7 @@ def _linear(problem: AbstractProblem, t, q) -> _Linear:
     for winding in problem.section("winding").values():
         C = C.at[:, :n].add(winding.damping(axes))
     curved, forces = [], []
-    for part in energies(problem).values():
+    for part in known.values():
         if part.has_constant_mass():
             M = M + part.mass(t, q)
         else:
@@ -179,7 +190,7 @@ class _Directions(NamedTuple):
     displacements: dict[str, tuple[int, Any]]
 
 
-def _directions(problem: AbstractProblem, tangents, normals, t) -> _Directions:
+def _directions(problem: AbstractProblem, tree, tangents, normals, t) -> _Directions:
     """Directions of ``tangents`` and ``normals``, with the functions that turn out to be linear."""
     n, both = len(problem.axes), problem.axes + problem.bases
     W_T, W_N = (
@@ -189,7 +200,7 @@ def _directions(problem: AbstractProblem, tangents, normals, t) -> _Directions:
     contacts = unilateral_contacts(problem).values()
     gap0 = _stack([jnp.zeros(()) if c.curved else c.gap for c in contacts])
     displacements = {}
-    for label, (row, g) in displacement_functions(problem).items():
+    for label, (row, g) in displacement_functions(problem, tree).items():
         if not linear_displacement(g, n):
             displacements[label] = (row, g)
             continue
@@ -207,17 +218,21 @@ def _varying(linear: _Linear, M_inverse, displacements, equations, n: int) -> Va
     curved = linear.curved
     if not (curved or displacements or equations):
         return None
-    moved = [x for x in displacements.values() if not isinstance(x[1], Rate)]
-    rates = [x for x in displacements.values() if isinstance(x[1], Rate)]
+    touching = together_in_space(displacements.values())
+    in_space = () if touching is None else (*touching.gaps, *touching.slides)
+    others = [x for x in displacements.values() if x[0] not in {row for row, *_ in in_space}]
+    moved = [x for x in others if not isinstance(x[1], Rate)]
+    rates = [x for x in others if isinstance(x[1], Rate)]
     names = tuple(dict.fromkeys(e.label for e in equations))
     return Varying(
         linear.M,
         M_inverse,
         curved,
         together([g for _, g in moved], n) if moved else None,
-        rows=tuple(row for row, _ in moved + rates),
+        rows=tuple(row for row, *_ in (*moved, *in_space, *rates)),
         labels=(*(["lagrangian.kinetic"] if curved else []), *displacements, *names),
         rates=tuple(g for _, g in rates),
+        touching=touching,
         polygons=tuple(g for _, g in moved if isinstance(g, PolygonGap)),
         polygon_rows=tuple(row for row, g in moved if isinstance(g, PolygonGap)),
         joints=joints_of([e.function for e in equations], n) if equations else None,
@@ -254,8 +269,9 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     friction, contacts = problem.friction_rows(), unilateral_contacts(problem)
     tangents = [f.direction for f in friction.values()] + [c.tangent for c in contacts.values()]
     normals = [c.normal for c in contacts.values()]
-    linear = _linear(problem, t, q)
-    W_T, W_N, gap0, displacements = _directions(problem, tangents, normals, t)
+    known = energies(problem)
+    linear = _linear(problem, known, t, q)
+    W_T, W_N, gap0, displacements = _directions(problem, known.get("links"), tangents, normals, t)
     M_inverse = inverse_of_mass(linear.M)
     equations = [e for e in joint_equations(problem) if not e.rubs]
     varying = _varying(linear, M_inverse, displacements, equations, n)

@@ -60,6 +60,8 @@ def _gap(value) -> Any:
     return value if isinstance(value, Gap) else scalar(value)
 
 
+#: The directions of sliding of a contact in space.
+AXES = ("first", "second")
 #: Names of degrees of freedom.
 _NAME = re.compile(r"[\w-]+")
 
@@ -107,6 +109,12 @@ class Contact(eqx.Module):
     is that of the material, forwards along the line, or clockwise round the other circle or the
     polygon (``inside``: counterclockwise; a plate's first side is the left of the way between its
     corners); ``gap`` is then a clearance.
+
+    In space ``point`` belongs to a :class:`jfric.Link`, with a sphere of ``radius`` round it. It
+    touches a ``surface``, the plane of the first two axes of the ``"ground"``, of a link or of a
+    point of a link, free on the side of the third axis; or a ``sphere`` of ``sphere_radius`` round
+    another point, from outside or ``inside``. Friction acts in the tangent plane; sliding is
+    measured along the first two axes.
 
     ``plane``, in place of ``tangent`` and ``sliding``: two directions at right angles to each
     other, each like ``tangent``, or a function like ``sliding``. Friction then acts in a plane as
@@ -167,11 +175,22 @@ class Contact(eqx.Module):
     plane: tuple[Direction | Along, ...] | None = eqx.field(
         default=None, **holds(form="plane or formulas", converter=_plane)
     )
+    surface: str | None = eqx.field(default=None, **written("text"))
+    sphere: str | None = eqx.field(default=None, **written("text"))
+    sphere_radius: Scalar = eqx.field(
+        default=None, **holds("length", at_least=0.0, fixed=True, converter=optional)
+    )
     symbol: ClassVar[str] = "contact"
     shown: ClassVar[tuple[str, ...]] = ("gap", "e")
 
     def rows(self) -> list[Self]:
         """One contact for each direction of sliding: this one, or those of a plane."""
+        if self.partner is not None and self.law is not None:
+            belts: Any = self.belt if isinstance(self.belt, tuple) else (self.belt,) * 2
+            return [
+                replace(self, law=self.law.along(i), belt=belts[i], sliding=axis)
+                for i, axis in enumerate(AXES)
+            ]
         if self.plane is None:
             return [self]
         found = []
@@ -180,6 +199,11 @@ class Contact(eqx.Module):
             value = direction.function if isinstance(direction, Along) else direction
             found.append(replace(self, **{side: value}, **own))
         return found
+
+    @property
+    def partner(self) -> str | None:
+        """What the point of a link touches in space; None in the plane."""
+        return self.surface if self.sphere is None else self.sphere
 
     @property
     def frictionless(self) -> bool:

@@ -200,9 +200,9 @@ class Mechanics(eqx.Module):
         without meaning in rows that have only velocities."""
         fixed = [matvec(self.W_T, q), self.gap0 + matvec(self.W_N, q)]
         found, varying = jnp.concatenate(fixed), self.varying
-        if varying is None or varying.displacements is None:
+        if varying is None or not varying.displaced:
             return found
-        return found.at[np.asarray(varying.displaced)].set(varying.displacements(t, q))
+        return found.at[np.asarray(varying.displaced)].set(varying.displacements_at(t, q))
 
     @property
     def R_T(self) -> Float[Array, "nt n"]:

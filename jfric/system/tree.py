@@ -18,7 +18,7 @@ way has powers of two. Source: R. Featherstone, Rigid body dynamics algorithms (
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -56,6 +56,24 @@ SPINS = 2.0 * np.array(
 )
 
 
+class Positions(NamedTuple):
+    """Bodies ``k`` and at last the ground, at one position: their frames, places near them, and
+    the twists of the coordinates about these; matrices that carry forces there."""
+
+    frames: Float[Array, "k+1 4 4"]
+    about: Float[Array, "k+1 3"]
+    twists: Float[Array, "n 6"]
+    carrying: Float[Array, "k 6 6"]
+
+
+class Motion(NamedTuple):
+    """Twists of bodies ``k`` and at last of the ground along fixed axes, and their rates without
+    accelerations of the coordinates."""
+
+    twist: Float[Array, "k+1 6"]
+    rate: Float[Array, "k+1 6"]
+
+
 class Tree(AbstractEnergies):
     """Bodies ``k`` that move, in the order from the ground, and the ``n`` coordinates of their
     joints. Frames are matrices of four rows; twists and forces have their angular part first."""
@@ -72,11 +90,20 @@ class Tree(AbstractEnergies):
     #: Inertia of the drive of each coordinate.
     armature: Float[Array, " n"]
     gravity: Float[Array, " 3"]
+    #: Frames of all links in those of their bodies.
+    inside: Float[Array, "l 4 4"]
     #: The body before each, -1 for the ground, and the kind of its joint.
     parents: tuple[int, ...] = eqx.field(static=True)
     kinds: tuple[str, ...] = eqx.field(static=True)
     #: Coordinates of each joint among those of the system.
     dofs: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+    #: Names of all links, each with its body, -1 for the ground.
+    names: tuple[tuple[str, int], ...] = eqx.field(static=True)
+
+    @property
+    def links(self) -> dict[str, tuple[int, Float[Array, "4 4"]]]:
+        """Body of each link, and the link's frame in that of the body."""
+        return {name: (body, self.inside[i]) for i, (name, body) in enumerate(self.names)}
 
     @property
     def columns(self) -> np.ndarray:
@@ -90,8 +117,9 @@ class Tree(AbstractEnergies):
 
     @property
     def behind(self) -> np.ndarray:
-        """Whether each body (k) is moved by each coordinate (n)."""
-        found = np.eye(len(self.parents), dtype=bool)
+        """Whether each body, and at last the ground, (k+1) is moved by each coordinate (n)."""
+        count = len(self.parents)
+        found = np.eye(count + 1, count, dtype=bool)
         for i, parent in enumerate(self.parents):
             if parent >= 0:
                 found[i] |= found[parent]
@@ -117,7 +145,11 @@ class Tree(AbstractEnergies):
 
     def frames(self, q: Float[Array, " all"]) -> Float[Array, "k 4 4"]:
         """Frames of all bodies in that of the ground."""
-        x = _rows(q, np.asarray([own[0] for own in self.dofs]))
+        return self.grounded(q)[:-1]
+
+    def grounded(self, q: Float[Array, " all"]) -> Float[Array, "k+1 4 4"]:
+        """Frames of all bodies, and at last that of the ground itself."""
+        x = rows(q, np.asarray([own[0] for own in self.dofs]))
         turns, slides = (
             jnp.asarray([kind == own for kind in self.kinds], q.dtype)
             for own in ("revolute", "prismatic")
@@ -125,61 +157,72 @@ class Tree(AbstractEnergies):
         share = jnp.stack([turns * jnp.sin(x), turns * (1.0 - jnp.cos(x)), slides * x], axis=1)
         H = self.home + jnp.einsum("kc,kcij->kij", share, self.changes)
         if self.balls.size:
-            own = _rows(q, self.quaternions)
+            own = rows(q, self.quaternions)
             R = jnp.einsum("ba,bc,acij->bij", own, own, jnp.asarray(TURNS, q.dtype))
-            H = H.at[self.balls].set(_rows(H, self.balls) @ _framed(R, jnp.zeros_like(R[:, 0])))
+            H = H.at[self.balls].set(rows(H, self.balls) @ _framed(R, jnp.zeros_like(R[:, 0])))
         # Each round doubles the way that a row has gone towards the ground, the last row.
         ground = len(self.parents)
         to = np.asarray([ground if x < 0 else x for x in self.parents] + [ground])
         H = jnp.concatenate([H, jnp.eye(4, dtype=H.dtype)[None]])
         while np.any(to != ground):
-            H, to = _rows(H, to) @ H, to[to]
-        return H[:-1]
+            H, to = rows(H, to) @ H, to[to]
+        return H
 
-    def _placed(self, q) -> tuple[Float[Array, "n 6"], Float[Array, "k 6 6"]]:
-        """Twists of the coordinates and inertias of the bodies along fixed axes, about the origin
-        of the first body of each tree: a place near them, where no digits are lost."""
-        frames = self.frames(q)
-        X = _carrying(frames, _rows(frames[:, :3, 3], self.roots))
+    def positions(self, q: Float[Array, " all"]) -> Positions:
+        """Twists are about the origin of the first body of each tree, where no digits are lost."""
+        frames = self.grounded(q)
+        about = rows(frames[:, :3, 3], np.append(self.roots, len(self.parents)))
+        X = carrying(frames[:-1], about[:-1])
+        return Positions(frames, about, self._twists(q, X), X)
+
+    def motion(self, here: Positions, v: Float[Array, " all"]) -> Motion:
+        """Motion with the rates ``v`` of all coordinates."""
+        S = here.twists
+        behind, own = (jnp.asarray(x, S.dtype) for x in (self.behind, self.behind[self.owners]))
+        moving = S * rows(v, self.columns)[:, None]
+        carried = jnp.einsum("nij,nj->ni", products(own @ moving, TWISTS), moving)
+        return Motion(behind @ moving, behind @ carried)
+
+    def _twists(self, q, X: Float[Array, "k 6 6"]) -> Float[Array, "n 6"]:
         twist = self.twist
         if self.balls.size:
             spin = jnp.einsum(
-                "rcw,bc->brw", jnp.asarray(SPINS, q.dtype), _rows(q, self.quaternions)
+                "rcw,bc->brw", jnp.asarray(SPINS, q.dtype), rows(q, self.quaternions)
             ).reshape(-1, 3)
             twist = twist.at[np.isin(self.owners, self.balls).nonzero()[0], 3:].set(spin)
-        S = jnp.einsum("nij,nj->ni", _rows(X, self.owners), twist)
-        S = jnp.concatenate([S[:, 3:], S[:, :3]], axis=1)
-        return S, X @ self.inertia @ jnp.swapaxes(X, 1, 2)
+        S = jnp.einsum("nij,nj->ni", rows(X, self.owners), twist)
+        return jnp.concatenate([S[:, 3:], S[:, :3]], axis=1)
 
     def mass(self, t, q) -> Float[Array, "all all"]:
         """Mass matrix; quaternions have a mass along their norm, which never moves."""
-        (S, inertia), behind = self._placed(q), self.behind
+        here, behind = self.positions(q), self.behind[:-1]
+        S, inertia = here.twists, self._inertia(here)
         composite = jnp.asarray(behind.T, S.dtype) @ inertia.reshape(-1, 36)
         G = S @ jnp.einsum("nij,nj->ni", composite.reshape(-1, 6, 6), S).T
         later = behind[self.owners]  # the first coordinate is not before the second
         M = jnp.where(later.T, G, jnp.where(later, G.T, 0.0)) + jnp.diag(self.armature)
         if self.balls.size:
-            x = jnp.where(np.isin(self.owners, self.balls), _rows(q, self.columns), 0.0)
+            x = jnp.where(np.isin(self.owners, self.balls), rows(q, self.columns), 0.0)
             size = jnp.trace(self.inertia, axis1=1, axis2=2)
             same = self.owners[:, None] == self.owners
-            M = M + jnp.where(same, jnp.outer(_rows(size, self.owners) * x, x), 0.0)
+            M = M + jnp.where(same, jnp.outer(rows(size, self.owners) * x, x), 0.0)
         if np.array_equal(self.columns, np.arange(q.shape[0])):
             return M
         none = jnp.zeros((q.shape[0],) * 2, M.dtype)
         return none.at[np.ix_(self.columns, self.columns)].set(M)
 
+    def _inertia(self, here: Positions) -> Float[Array, "k 6 6"]:
+        X = here.carrying
+        return X @ self.inertia @ jnp.swapaxes(X, 1, 2)
+
     def parts(self, t, q, v) -> list[Float[Array, " all"]]:
-        S, inertia = self._placed(q)
-        behind, own = (jnp.asarray(x, S.dtype) for x in (self.behind, self.behind[self.owners]))
-        moving = S * _rows(v, self.columns)[:, None]
-        V = behind @ moving
-        carried = jnp.einsum("nij,nj->ni", _products(own @ moving, TWISTS), moving)
-        A = behind @ carried - jnp.pad(self.gravity, (3, 0))
-        # Twists and momenta are carried along by transposed matrices.
+        here = self.positions(q)
+        inertia, (V, A) = self._inertia(here), (x[:-1] for x in self.motion(here, v))
         momentum = jnp.einsum("kij,kj->ki", inertia, V)
-        F = jnp.einsum("kij,kj->ki", inertia, A)
-        F = F - jnp.einsum("kji,kj->ki", _products(V, TWISTS), momentum)
-        force = -jnp.sum(S * (behind.T @ F), axis=1)
+        F = jnp.einsum("kij,kj->ki", inertia, A - jnp.pad(self.gravity, (3, 0)))
+        # Twists and momenta are carried along by transposed matrices.
+        F = F - jnp.einsum("kji,kj->ki", products(V, TWISTS), momentum)
+        force = -jnp.sum(here.twists * (jnp.asarray(self.behind[:-1].T, F.dtype) @ F), axis=1)
         if np.array_equal(self.columns, np.arange(q.shape[0])):
             return [force]
         return [jnp.zeros_like(q).at[self.columns].set(force)]
@@ -196,14 +239,14 @@ class Tree(AbstractEnergies):
         return False
 
 
-def _rows(x: Array, at: np.ndarray) -> Array:
+def rows(x: Array, at: np.ndarray) -> Array:
     """Rows ``at`` of an array, which has them."""
     if np.array_equal(at, np.arange(x.shape[0])):
         return x
     return x.at[at].get(mode="promise_in_bounds")
 
 
-def _products(x: Float[Array, "k m"], form: np.ndarray) -> Float[Array, "k m m"]:
+def products(x: Float[Array, "k m"], form: np.ndarray) -> Float[Array, "k m m"]:
     """Matrices of the products with the rows of ``x``."""
     m = form.shape[0]
     return (x @ jnp.asarray(form.reshape(m, m * m), x.dtype)).reshape(-1, m, m)
@@ -215,11 +258,11 @@ def _framed(R: Float[Array, "k 3 3"], p: Float[Array, "k 3"]) -> Float[Array, "k
     return jnp.concatenate([jnp.concatenate([R, p[:, :, None]], axis=2), below], axis=1)
 
 
-def _carrying(frames: Float[Array, "k 4 4"], to: Float[Array, "k 3"]) -> Float[Array, "k 6 6"]:
+def carrying(frames: Float[Array, "k 4 4"], to: Float[Array, "k 3"]) -> Float[Array, "k 6 6"]:
     """Matrices that carry forces about the origins of ``frames``, and twists with exchanged halves,
     to fixed axes and the places ``to``."""
     R = frames[:, :3, :3]
-    moved = _products(frames[:, :3, 3] - to, CROSS) @ R
+    moved = products(frames[:, :3, 3] - to, CROSS) @ R
     upper = jnp.concatenate([R, moved], axis=2)
     return jnp.concatenate([upper, jnp.pad(R, ((0, 0), (0, 0), (3, 0)))], axis=1)
 
@@ -275,26 +318,18 @@ def tree_of(problem: AbstractProblem) -> Tree:
     axis = axis / jnp.linalg.norm(axis, axis=1, keepdims=True)
     axis = jnp.stack([axis[x] if isinstance(x, int) else jnp.asarray(x) for x in bodies.axes])
     home = jnp.stack([jnp.asarray(x) for x in bodies.home])
-    K = _framed(_products(axis, CROSS), jnp.zeros_like(axis)).at[:, 3, 3].set(0.0)
+    K = _framed(products(axis, CROSS), jnp.zeros_like(axis)).at[:, 3, 3].set(0.0)
     along = _framed(jnp.zeros_like(K[:, :3, :3]), axis).at[:, 3, 3].set(0.0)
     still = np.asarray([kind != "prismatic" for kind in bodies.kinds])[:, None]
     twist = jnp.concatenate([jnp.where(still, 0.0, axis), jnp.where(still, axis, 0.0)], axis=1)
     owners = np.asarray([b for b, own in enumerate(bodies.dofs) for _ in own])
     # Inertias about the origins of links, then those of bodies.
-    moment = m[:, None] * com
-    products = _products(com, CROSS)
-    inertia = jnp.concatenate(
-        [
-            jnp.concatenate(
-                [_symmetric(J) - m[:, None, None] * products @ products, _products(moment, CROSS)],
-                axis=2,
-            ),
-            jnp.concatenate([-_products(moment, CROSS), m[:, None, None] * jnp.eye(3)], axis=2),
-        ],
-        axis=1,
-    )
+    moment, K_com = m[:, None] * com, products(com, CROSS)
+    K_moment, mass = m[:, None, None] * K_com, m[:, None, None] * jnp.eye(3)
+    upper = jnp.concatenate([_symmetric(J) - K_moment @ K_com, K_moment], axis=2)
+    inertia = jnp.concatenate([upper, jnp.concatenate([-K_moment, mass], axis=2)], axis=1)
     inside = jnp.stack([jnp.asarray(bodies.inside[x]) for x in order])
-    X = _carrying(inside, jnp.zeros_like(com))
+    X = carrying(inside, jnp.zeros_like(com))
     inertia = X @ inertia @ jnp.swapaxes(X, 1, 2)
     first = jnp.einsum("kij,kj->ki", inside, jnp.append(moment, m[:, None], axis=1))
     of_body = [[float(bodies.body[x] == b) for x in order] for b in range(len(bodies.kinds))]
@@ -311,6 +346,8 @@ def tree_of(problem: AbstractProblem) -> Tree:
         parents=tuple(bodies.parents),
         kinds=tuple(bodies.kinds),
         dofs=tuple(bodies.dofs),
+        inside=inside,
+        names=tuple((name, bodies.body[name]) for name in order),
     )
 
 

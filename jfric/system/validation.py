@@ -64,6 +64,7 @@ from jfric.system.naming import parameters
 from jfric.system.planes import require_plane, require_planes, require_spin
 from jfric.system.position_factor import require_factor, require_position
 from jfric.system.reaction import require_opposing
+from jfric.system.surfaces import require_in_space
 
 #: Sections, and parts of functions of time, in which numbers may be lists.
 _WITH_LISTS, _LISTS = ("force_field", "matrices"), ("times", "values")
@@ -204,7 +205,9 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
         require_controller(problem, where, element)
     if isinstance(element, JenkinsCoupling):
         require_coupling(problem, where, element)
-    if isinstance(element, Contact) and element.point is not None:
+    if isinstance(element, Contact) and element.partner is not None:
+        require_in_space(problem, where, element)
+    elif isinstance(element, Contact) and element.point is not None:
         require_touching(problem, where, element)
     elif isinstance(element, Contact):
         _contact(where, element)

@@ -11,6 +11,7 @@ constant by the structure of these functions join constant matrices (:mod:`jfric
 from __future__ import annotations
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -113,13 +114,16 @@ class Varying(eqx.Module):
     #: Inverse of ``M``, of no use where energies add to the mass matrix.
     M_inverse: Float[Array, "n n"]
     energies: tuple[AbstractEnergies, ...]
-    #: Displacements; rows of these, then of ``rates``, among tangents, then normals.
+    #: Displacements; rows of these, of ``touching``, then of ``rates``, among tangents, then
+    #: normals.
     displacements: Together | None
     rows: tuple[int, ...] = eqx.field(static=True)
     #: Names for messages.
     labels: tuple[str, ...] = eqx.field(static=True)
     rates: tuple[Rate, ...] = ()
     joints: Joints | None = None
+    #: Contacts in space (:class:`jfric.system.surfaces.Touching`), or None.
+    touching: Any = None
     #: Gaps of polygons, among the displacements.
     polygons: tuple[PolygonGap, ...] = ()
     #: Rows of these gaps among tangents, then normals.
@@ -134,12 +138,23 @@ class Varying(eqx.Module):
     @property
     def displaced(self) -> tuple[int, ...]:
         """Rows with a displacement."""
-        return self.rows[: len(self.displacements or ())]
+        return self.rows[: self._count]
 
     @property
     def rolling(self) -> tuple[int, ...]:
         """Rows with a velocity only."""
-        return self.rows[len(self.displacements or ()) :]
+        return self.rows[self._count :]
+
+    @property
+    def _count(self) -> int:
+        gaps = () if self.touching is None else self.touching.gaps
+        return len(self.displacements or ()) + len(gaps)
+
+    def displacements_at(self, t, q) -> Float[Array, " r"]:
+        """Displacements of the rows :attr:`displaced`."""
+        found = [] if self.displacements is None else [self.displacements(t, q)]
+        found += [] if self.touching is None else [self.touching.values(q)]
+        return jnp.concatenate(found)
 
     def velocities(self, t, q, v) -> Float[Array, " r"]:
         """Velocities that are no rates of displacements."""
@@ -151,6 +166,8 @@ class Varying(eqx.Module):
         parts = []
         if self.displacements is not None:
             parts.append(self.displacements.at(t, q, v))
+        if self.touching is not None:
+            parts.append(self.touching.at(q, v))
         if self.rates:
             W = jax.jacfwd(self.velocities, argnums=2)(t, q, v)
             rate = self.velocities(t, q, jnp.zeros_like(v))
