@@ -219,13 +219,15 @@ class Tree(AbstractEnergies):
         here = self.positions(q)
         inertia, (V, A) = self._inertia(here), (x[:-1] for x in self.motion(here, v))
         momentum = jnp.einsum("kij,kj->ki", inertia, V)
-        F = jnp.einsum("kij,kj->ki", inertia, A - jnp.pad(self.gravity, (3, 0)))
         # Twists and momenta are carried along by transposed matrices.
+        F = jnp.einsum("kij,kj->ki", inertia, A)
         F = F - jnp.einsum("kji,kj->ki", products(V, TWISTS), momentum)
-        force = -jnp.sum(here.twists * (jnp.asarray(self.behind[:-1].T, F.dtype) @ F), axis=1)
+        weight = inertia[:, :, 3:] @ self.gravity
+        behind = jnp.asarray(self.behind[:-1].T, F.dtype)
+        terms = [jnp.sum(here.twists * (behind @ x), axis=1) for x in (-F, weight)]
         if np.array_equal(self.columns, np.arange(q.shape[0])):
-            return [force]
-        return [jnp.zeros_like(q).at[self.columns].set(force)]
+            return terms
+        return [jnp.zeros_like(q).at[self.columns].set(x) for x in terms]
 
     def total(self, t, q, v) -> Float[Array, ""]:
         """Kinetic and potential energy."""

@@ -42,7 +42,7 @@ from jfric.solvers.event_driven.smooth_piece import (
 )
 from jfric.solvers.event_driven.state import State
 from jfric.system.mechanics import Mechanics
-from jfric.system.varying import Energies
+from jfric.system.varying import AbstractEnergies
 
 
 class _Moved(NamedTuple):
@@ -251,7 +251,7 @@ class VaryingPiece(SmoothPiece):
         # Terms that cancel in the forces of energies.
         q, v = z[0, :n], z[0, n : 2 * n]
         for element in mechanics.nonlinear:
-            if isinstance(element, Energies):
+            if isinstance(element, AbstractEnergies):
                 found[0] = found[0] + sum(map(jnp.abs, element.parts(self.state.t, q, v)))
         return jnp.stack(found)
 
