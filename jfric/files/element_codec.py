@@ -46,7 +46,7 @@ class ElementCodec(Fields):
         return super().unknown(name, value, place)
 
     def contradictions(self, raw: dict[str, Any], place: Place) -> Iterator[Mistake]:
-        if "direction" not in self.fields or {"sliding", "plane"} & raw.keys():
+        if self.codecs.get("direction") is not ATTACHMENT or {"sliding", "plane"} & raw.keys():
             return
         may_be_free = self.fields["direction"].default is None and "plane" not in self.fields
         if not may_be_free or raw.keys() & ATTACHMENT.forms:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 #: Of more elements of a kind the first ones are shown.
 MOST = 6
 _IN_MOTION = ("mass", "spring", "damper", "load", "base", "ground", "gravity", "body", "event")
-_OF_THEIR_OWN = ("lagrangian", "link", "friction", "contact", "joint", "velocity", "state", *LINKAGE)
+_OF_THEIR_OWN = ("lagrangian", "link", "friction", "contact", "joint", "velocity", "state")
+_OF_THEIR_OWN += tuple(LINKAGE)
 
 
 def equations(problem: Problem) -> list[Line]:
