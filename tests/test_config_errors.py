@@ -44,8 +44,8 @@ MISTAKES = [
         "[sprin]",
         (
             "sprin: unknown section, allowed are title, source, description, dofs, massless, "
-            "robot, time, parameters, body, link, ground, gravity, link_spring, mass, lagrangian, spring, "
-            "damper, diagram_spring, gap_spring, stop, jenkins, maxwell_slip, masing_spring, iwan, "
+            "robot, time, parameters, body, link, ground, gravity, link_spring, mass, "
+            "lagrangian, spring, damper, diagram_spring, gap_spring, stop, jenkins, maxwell_slip, masing_spring, iwan, "
             "jenkins_coupling, dahl, "
             "bouc_wen, lugre, rate_state, directional_loss, state, friction, contact, load, "
             "motor, transmission, "
@@ -317,7 +317,8 @@ MISTAKES = [
         (
             "contact.tangnt: unknown field, allowed are normal, tangent, mu, mu_s, mu_d, "
             "v_s, exponent, mu_v, peak, speeds, curve, monotone, law, gap, e, belt, impact, "
-            "sliding, point, line, circle, polygon, radius, circle_radius, inside, plane; did you "
+            "sliding, point, line, circle, polygon, radius, circle_radius, inside, plane, surface, "
+            "sphere, sphere_radius; did you "
             "mean 'tangent'?"
         ),
     ),
