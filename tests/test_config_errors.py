@@ -45,8 +45,8 @@ MISTAKES = [
         (
             "sprin: unknown section, allowed are title, source, description, dofs, massless, "
             "robot, time, parameters, body, link, ground, gravity, link_spring, mass, "
-            "lagrangian, spring, damper, diagram_spring, gap_spring, stop, jenkins, maxwell_slip, masing_spring, iwan, "
-            "jenkins_coupling, dahl, "
+            "lagrangian, spring, damper, diagram_spring, gap_spring, stop, jenkins, maxwell_slip, "
+            "masing_spring, iwan, jenkins_coupling, dahl, "
             "bouc_wen, lugre, rate_state, directional_loss, state, friction, contact, load, "
             "motor, transmission, "
             "base, joint, velocity, pin, slider, weld, gear, rolling, pendulum, "
