@@ -200,8 +200,7 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
     elif kind == "element":
         label = find_name(problem, name, force_sections())
         if label is not None:
-            section, _, own = label.partition(".")
-            element = ElementForce(section, own or section, force_unit(problem, label))
+            element = ElementForce(*force_keys(problem)[label], force_unit(problem, label))
             return f"force.{label}", element
     elif kind == "lagrangian":
         label = find_name(problem, name, ("lagrangian",))

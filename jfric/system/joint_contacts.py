@@ -74,7 +74,7 @@ def normal_forces(problem: AbstractProblem) -> dict[str, int]:
 def force_unit(problem: AbstractProblem, contact: str, field: str = "tangent") -> str:
     """Unit of a contact's force: N m where its direction measures an angle, else N."""
     rows = problem.friction_rows() | unilateral_contacts(problem)
-    element = (problem.labelled() | rows)[contact]
+    element = (problem.labelled(*problem.elements, *problem.parts()) | rows)[contact]
     direction = getattr(element, "direction", None) or getattr(element, field, None)
     return "N m" if direction and kind(direction, problem.dofs) == "rotation" else "N"
 
