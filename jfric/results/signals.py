@@ -16,7 +16,7 @@ from jfric.system.control import command_places, command_units, slots_of
 from jfric.system.description import accepted_labels, element_label
 from jfric.system.forces import element_forces, force_keys, force_sections, joint_reactions
 from jfric.system.held import Held
-from jfric.system.joint_contacts import force_unit, normal_forces, unilateral_contacts
+from jfric.system.joint_contacts import SLIPS, force_unit, normal_forces, unilateral_contacts
 from jfric.system.joint_equations import reaction_units
 from jfric.system.problem import Problem
 from jfric.system.states import state_units
@@ -315,7 +315,7 @@ def _missing(problem: Problem, text: str, form: str, kind: str | None) -> str:
 def _of_contact(problem: Problem, form: str, label: str) -> Signal:
     contacts = contact_names(problem)
     if form == "slip":
-        unit = "rad/s" if force_unit(problem, label) == "N m" else "m/s"
+        unit = SLIPS[force_unit(problem, label)]
         return Signal("sliding_velocity", contacts.index(label), unit)
     if form == "lambda_t":
         return Signal(form, contacts.index(label), force_unit(problem, label))
