@@ -99,6 +99,29 @@ def test_a_block_held_at_the_edge_of_its_cone_obeys_a_later_jump_of_the_load(aft
     assert int(solution.events.count) == int(beyond != 0.0)
 
 
+def test_stick_against_a_strong_damper_says_nothing_of_other_friction():
+    """A belt holds a body at 2 m/s for a hundred thousand time constants of its damper; a second
+    belt moves the other way. A force that is not linear elsewhere calls for Runge-Kutta steps."""
+    problem = jfric.Problem(
+        ["x", "y"],
+        {
+            "mass": {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)},
+            "damper": jfric.Damper("x", 2000.0),
+            "polynomial_spring": jfric.elements.PolynomialSpring("y", [1e-2, 0.0, 1e-2]),
+            "friction": {
+                "holds": jfric.Friction("x", limit=1e5, belt=2.0),
+                "slides": jfric.Friction("x", limit=1.0, belt=-2.0),
+            },
+        },
+        initial={"x": jfric.InitialState(v=2.0), "y": jfric.InitialState(q=0.1)},
+        time=60.0,
+    )
+    solution = jfric.simulate(problem, ts=[60.0])
+    assert (int(solution.status), int(solution.flags)) == (0, 0)
+    assert int(solution.events.count) == 0
+    assert solution.mode[-1].tolist() == [MODE.STICK, MODE.SLIP_POS]
+
+
 @pytest.mark.slow  # its sibling: a block that a belt does not carry
 def test_stick_on_a_belt_and_between_bodies_does_not_drift():
     solution = jfric.simulate(_stack(), ts=np.linspace(0.0, 1e3, 501))

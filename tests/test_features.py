@@ -58,6 +58,10 @@ WITH = {
     "planes": (two(friction=jfric.Friction(plane=["x", "y"], law=0.1, N=1.0)), "friction.plane"),
     "pins": (pinned(), "pin.mu"),
     "belts": (one(friction=jfric.Friction("u", 0.1, belt=0.1, **FRICTION)), "friction.belt"),
+    "limited": (one(motor=jfric.elements.Motor("u", 1.0, V=2.0, R=1.0, i_max=1.0)), "motor.i_max"),
+    "held": (
+        one(motor=jfric.elements.Motor("u", 1.0, V=2.0, R=1.0, L=0.1, i_max=1.0)), "motor.i_max",
+    ),
     "sliders": (one(jenkins=jfric.Jenkins("u", k=1.0, R=1.0)), "jenkins"),
     "states": (one(dahl=jfric.Dahl("u", sigma=1.0, F_c=1.0)), "dahl"),
     "reacting": (

@@ -66,6 +66,27 @@ def _unilateral() -> jfric.Problem:
     )
 
 
+def _motors() -> jfric.Problem:
+    """Motors whose currents reach both limits: by a voltage, with an inductance, and one that a
+    controller sets."""
+    wave = jfric.Harmonic(12.0, 9.0)
+    circuit = {"kt": 0.3, "J": 0.02, "R": 2.0, "i_max": 2.0}
+    loop = jfric.Controller("i", "motor.i", 40.0, kd=1.0, limit=5.0, period=0.05, reference=wave)
+    return jfric.Problem(
+        dict.fromkeys(("v", "l", "i"), "rotation"),
+        {
+            "motor": {
+                "v": jfric.Motor("v", V=wave, **circuit),
+                "l": jfric.Motor("l", V=wave, L=0.05, **circuit),
+                "i": jfric.Motor("i", kt=0.3, J=0.02, i=0.0, i_max=2.0),
+            },
+            "damper": jfric.Damper("i", 0.2),
+            "controller": loop,
+        },
+        time=2.0,
+    )
+
+
 #: The exact flow takes laws that do not depend on the sliding velocity; all others, and one of
 #: these, take the Runge-Kutta flow.
 INDEPENDENT = tuple(law for law in LAW_EXAMPLES if LAWS[law].velocity_independent)
@@ -78,6 +99,7 @@ CASES: dict[str, tuple[str, Callable[[], jfric.Problem]]] = {
     for flow, laws in LAWS_OF_FLOW.items()
 }
 CASES["unilateral-exact"] = ("exact", _unilateral)
+CASES["motors-exact"] = ("exact", _motors)
 #: The Runge-Kutta flow chooses its steps; rounding shifts them within its tolerance.
 SAME = {"exact": 1e-10, "runge-kutta": 1e-7}
 
@@ -116,7 +138,7 @@ def test_every_law_has_an_example():
 
 #: The Runge-Kutta flow of every law compiles for longest; every law is there with the exact flow.
 #: Derivatives with unilateral contacts have tests of their own (test_derivatives.py).
-LONG = ("laws-runge-kutta", "unilateral-exact")
+LONG = ("laws-runge-kutta", "unilateral-exact", "motors-exact")
 
 
 @pytest.mark.parametrize(
@@ -182,11 +204,21 @@ def test_another_end_is_no_reason_to_compile(monkeypatch):
     assert len(ends) == 1
 
 
-@pytest.mark.parametrize("flow", ["exact", pytest.param("runge-kutta", marks=pytest.mark.slow)])
-def test_single_precision(flow):
+_DROP = functools.partial(_oscillators, ("static-dynamic",))
+
+
+@pytest.mark.parametrize(
+    ("flow", "build"),
+    [
+        ("exact", _DROP),
+        pytest.param("runge-kutta", _DROP, marks=pytest.mark.slow),
+        pytest.param("exact", _motors, marks=pytest.mark.slow),
+    ],
+    ids=["exact", "runge-kutta", "motors-exact"],
+)
+def test_single_precision(flow, build):
     """Single-precision inputs give single-precision results, and one warning."""
     warn_once.cache_clear()
-    build = functools.partial(_oscillators, ("static-dynamic",))
     reference = jfric.simulate(build(), jfric.EventDriven(flow=flow), ts=TIMES)
     with jax.enable_x64(False), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

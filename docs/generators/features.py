@@ -8,6 +8,8 @@ from jfric.system.features import FEATURES
 
 #: Features that the table must tell apart, although a message names the element and needs no more.
 WORDS = {
+    "limited": "a current limit (motor with V and i_max, without L)",
+    "held": "a current limit of a winding (motor with V, L and i_max)",
     "sliders": "springs with sliders (jenkins, maxwell_slip, masing_spring, iwan)",
     "states": "states (dahl, bouc_wen, lugre, rate_state, directional_loss, state, motor with L)",
 }

@@ -67,7 +67,7 @@ def plot_system(problem: Problem, title: str = "") -> Figure:
     from matplotlib.figure import Figure
 
     problem = problem.resolved()
-    columns = [*problem.bases, *problem.dofs]
+    columns = [*problem.elements.get("base", {}), *problem.dofs]
     parts = _parts(problem, columns)
     lanes = _lanes(parts)
     depth = max([*lanes, 0]) + 1
@@ -96,8 +96,14 @@ def _left(column: int) -> float:
 
 
 def _parts(problem: Problem, columns: list[str]) -> list[_Part]:
-    dofs = tuple(range(len(problem.bases), len(columns)))
+    dofs = tuple(range(len(columns) - len(problem.dofs), len(columns)))
     found: list[_Part] = []
+    motors = problem.labelled("motor")
+    inside = {name for k, x in motors.items() for group in x.parts(k).values() for name in group}
+
+    def drawn(section: str) -> list[tuple[str, Any]]:
+        # A motor has a symbol of its own in place of its parts.
+        return [(k, x) for k, x in problem.labelled(section).items() if k not in inside]
 
     def add(
         section: str, text: str, joined: tuple[int, ...], ground: int = -1, pushes: int = 0
@@ -126,12 +132,12 @@ def _parts(problem: Problem, columns: list[str]) -> list[_Part]:
         along(section, words, direction, -1 if forwards else 1, -1 if together else 1)
 
     for section in force_sections():
-        for label, element in problem.labelled(section).items():
+        for label, element in drawn(section):
             if section == "stop":
                 one_sided(section, label, element.direction, -1.0)
             else:
                 along(section, _words(problem, label, section), element.direction)
-    for label, element in problem.labelled("friction").items():
+    for label, element in drawn("friction"):
         for direction in _directions(element):
             along("friction", _words(problem, label, "friction"), direction)
     for label, element in problem.labelled("contact").items():
@@ -153,7 +159,9 @@ def _parts(problem: Problem, columns: list[str]) -> list[_Part]:
             add("matrix", f"matrix {letter}", dofs, 0 if len(dofs) > 1 else -1)
     for label, state in problem.labelled("state").items():
         add("state", label, dofs if state.direction is None else at(state.direction))
-    for label, load in problem.labelled("load").items():
+    for label, element in motors.items():
+        along("motor", _words(problem, label, "motor"), element.direction)
+    for label, load in drawn("load"):
         found += [_Part("load", label, (column,), 1) for column in at(load.direction)]
     return found
 

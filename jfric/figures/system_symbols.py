@@ -85,6 +85,20 @@ def contact(axis: Axes, left: float, right: float, y: float) -> None:
     line(axis, [middle + 0.07, right], [y, y])
 
 
+def motor(axis: Axes, left: float, right: float, y: float) -> None:
+    """The circle of a rotor with the letter M, and the two wires of its circuit."""
+    from matplotlib.patches import Circle
+
+    middle, radius = 0.5 * (left + right), 1.15 * SIZE
+    line(axis, [left, middle - radius], [y, y])
+    line(axis, [middle + radius, right], [y, y])
+    for x in (middle - 0.4 * radius, middle + 0.4 * radius):
+        line(axis, [x, x], [y - 0.9 * radius, y - 1.5 * radius])
+        axis.plot([x], [y - 1.6 * radius], "o", ms=2.5, mfc="none", color=INK, mew=0.9)
+    axis.add_patch(Circle((middle, y), radius, fill=False, ec=INK, lw=1.1))
+    axis.text(middle, y, "M", fontsize=8, ha="center", va="center", color=INK)
+
+
 def box(axis: Axes, left: float, right: float, y: float) -> None:
     """A box, for all other elements."""
     middle, half = 0.5 * (left + right), 0.26
@@ -121,4 +135,5 @@ SYMBOLS: dict[str, Symbol] = {
     "slider": slider,
     "contact": contact,
     "spring and slider": spring_and_slider,
+    "motor": motor,
 }

@@ -18,6 +18,7 @@ from jfric.errors import ProblemError
 from jfric.system.bristle import BRISTLES
 from jfric.system.description import state_axis
 from jfric.system.hysteresis import HYSTERESIS
+from jfric.system.motor import Motor
 from jfric.system.naming import with_numbers
 from jfric.system.problem import Problem
 from jfric.system.states import state_units
@@ -38,8 +39,9 @@ def at_start(problem: Problem) -> Float[Array, " x"]:
     """The state at the start of a resolved problem."""
     _, q, v = problem.start()
     n, states = len(problem.dofs), []
-    for _, _, element, count in _with_states(problem):
-        states.append(jnp.broadcast_to(jnp.asarray(getattr(element, element.starts)), (count,)))
+    for _, _, element, count, field in _with_states(problem):
+        start = element.start_of(field) if isinstance(element, Motor) else getattr(element, field)
+        states.append(jnp.broadcast_to(jnp.asarray(start), (count,)))
     z = jnp.concatenate([jnp.zeros((0,), q.dtype), *states]).astype(q.dtype)
     return joined(q[:n], v[:n], z)
 
@@ -47,7 +49,7 @@ def at_start(problem: Problem) -> Float[Array, " x"]:
 def sizes_of_states(problem: Problem) -> Float[Array, " z"]:
     """Sizes of the states of elements in gross sliding; zero if unknown."""
     resolved, found = problem.resolved(), []
-    for section, _, element, count in _with_states(resolved):
+    for section, _, element, count, _ in _with_states(resolved):
         if section in HYSTERESIS:
             found.append(jnp.sort(element.branches().slip))
         else:
@@ -55,15 +57,16 @@ def sizes_of_states(problem: Problem) -> Float[Array, " z"]:
     return jnp.concatenate([jnp.zeros((0,)), *found])
 
 
-def _with_states(problem: Problem) -> list[tuple[str, str, Any, int]]:
-    """Elements with states in the order of the state vector: section, name, element, number."""
+def _with_states(problem: Problem) -> list[tuple[str, str, Any, int, str]]:
+    """Elements with states in the order of the state vector: section, name, element, number of
+    states, and the field with these at the start."""
     found = [
-        (section, name, element, getattr(element, "sliders", 1))
+        (section, name, element, getattr(element, "sliders", 1), element.starts)
         for section in (*HYSTERESIS, *BRISTLES, "state")
         for name, element in problem.section(section).items()
     ]
     motors = problem.section("motor").items()
-    return found + [("motor", name, x, 1) for name, x in motors if x.has_winding]
+    return found + [("motor", name, x, 1, field) for name, x in motors for field in x.starts]
 
 
 def with_start(problem: Problem, t, state: Float[Array, " x"]) -> Problem:
@@ -75,8 +78,8 @@ def with_start(problem: Problem, t, state: Float[Array, " x"]) -> Problem:
         values |= {f"initial.{dof}.q": state[i], f"initial.{dof}.v": state[n + i]}
     begun = with_numbers(_without_expressions(problem), values)
     at, holders, states = n + nd, [], []
-    for section, name, element, count in _with_states(problem):
-        holders.append((section, name, element.starts))
+    for section, name, _, count, field in _with_states(problem):
+        holders.append((section, name, field))
         states.append(state[at] if count == 1 else state[at : at + count])
         at += count
     if holders:
@@ -84,6 +87,7 @@ def with_start(problem: Problem, t, state: Float[Array, " x"]) -> Problem:
             lambda p: [getattr(p.elements[s][name], field) for s, name, field in holders],
             begun,
             states,
+            is_leaf=lambda x: x is None,
         )
     return eqx.tree_at(lambda p: p.time.start, begun, jnp.asarray(t))
 

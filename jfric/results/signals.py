@@ -16,7 +16,7 @@ from jfric.system.control import command_places, command_units, slots_of
 from jfric.system.description import accepted_labels, element_label
 from jfric.system.forces import element_forces, force_keys, force_sections, joint_reactions
 from jfric.system.held import Held
-from jfric.system.joint_contacts import force_unit, normal_forces, unilateral_contacts
+from jfric.system.joint_contacts import SLIPS, force_unit, normal_forces, unilateral_contacts
 from jfric.system.joint_equations import reaction_units
 from jfric.system.problem import Problem
 from jfric.system.states import state_units
@@ -200,8 +200,7 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
     elif kind == "element":
         label = find_name(problem, name, force_sections())
         if label is not None:
-            section, _, own = label.partition(".")
-            element = ElementForce(section, own or section, force_unit(problem, label))
+            element = ElementForce(*force_keys(problem)[label], force_unit(problem, label))
             return f"force.{label}", element
     elif kind == "lagrangian":
         label = _only_match(_with_energy(problem), name)
@@ -321,7 +320,7 @@ def _missing(problem: Problem, text: str, form: str, kind: str | None) -> str:
 def _of_contact(problem: Problem, form: str, label: str) -> Signal:
     contacts = contact_names(problem)
     if form == "slip":
-        unit = "rad/s" if force_unit(problem, label) == "N m" else "m/s"
+        unit = SLIPS[force_unit(problem, label)]
         return Signal("sliding_velocity", contacts.index(label), unit)
     if form == "lambda_t":
         return Signal(form, contacts.index(label), force_unit(problem, label))

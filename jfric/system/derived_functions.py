@@ -1,6 +1,7 @@
-"""Functions of time made from another one: one that ends, and one that is clipped at zero.
+"""Functions of time made from another one: one that ends, one that is clipped at zero, one with
+limits, and one whose rate is given.
 
-Both know their own breakpoints, so that solvers meet them exactly.
+All know their own breakpoints, so that solvers meet them exactly.
 """
 
 from __future__ import annotations
@@ -103,11 +104,9 @@ class Clipped(AbstractFunction):
     def _is_on(self, t):
         """Whether the function is positive on the piece of ``t``, by its middle; and a factor: 1,
         or NaN where its zeros are not known."""
-        breaks, t = jax.lax.stop_gradient((self.breakpoints(), jnp.asarray(t)))
-        edges = jnp.concatenate([breaks[:1] - 2.0, breaks, breaks[-1:] + 2.0])
-        index = jnp.searchsorted(breaks, t, side="right")
-        on = self.function(0.5 * (edges[index] + edges[index + 1])) > 0.0
-        outside = (index == 0) | (index == breaks.shape[0])
+        breaks = self.breakpoints()
+        on = self.function(middle_of_piece(breaks, t)) > 0.0
+        outside = (t < breaks[0]) | (t >= breaks[-1])
         known = jnp.where(outside, jnp.nan, 1.0) if self.periods else 1.0
         return jax.lax.stop_gradient(on), known
 
@@ -122,6 +121,62 @@ class Clipped(AbstractFunction):
         # For a wave that does not cross zero these breakpoints have no effect.
         angles = jnp.concatenate([turns + angle, turns + jnp.pi - angle]) + first
         return (angles - phase) / omega
+
+
+class Limited(AbstractFunction):
+    """The straight lines ``function`` between ``-limit`` and ``limit``; the times at which they
+    meet these are breakpoints, too."""
+
+    function: AbstractFunction
+    limit: Scalar
+
+    def components(self, t):
+        # By the middle of the piece: its ends are on a limit.
+        value = self.function(middle_of_piece(self.breakpoints(), t))
+        above, below = jax.lax.stop_gradient((value > self.limit, value < -self.limit))
+        first, *higher = self.function.components(t).polynomial
+        outside = above | below
+        first = jnp.where(above, self.limit, jnp.where(below, -self.limit, first))
+        return Components([first, *(jnp.where(outside, 0.0, p) for p in higher)], [])
+
+    def magnitudes(self, t):
+        first, *higher = self.function.magnitudes(t)
+        return [jnp.maximum(first, self.limit), *higher]
+
+    def breakpoints(self):
+        sides = (Sum([self.function, x]) for x in (self.limit, -self.limit))
+        return jnp.sort(jnp.concatenate([zeros_of_lines(x) for x in sides]))
+
+
+class Integral(AbstractFunction):
+    """A function whose rate is ``factor`` times the ``rate``. On each smooth piece it is the
+    integral from time zero, so that it may jump from piece to piece."""
+
+    rate: AbstractFunction
+    factor: Scalar
+
+    def components(self, t):
+        polynomial, harmonics = self.rate.components(t)
+        found = [-p * (-t) ** (j + 1) / (j + 1) for j, p in enumerate(polynomial)]
+        whole = [sum(found), *(p / (j + 1) for j, p in enumerate(polynomial))]
+        return Components(
+            [self.factor * p for p in whole],
+            [(self.factor * a / w, angle - 0.5 * jnp.pi, w) for a, angle, w in harmonics],
+        )
+
+    def breakpoints(self):
+        return self.rate.breakpoints()
+
+    def frequency(self):
+        return self.rate.frequency()
+
+
+def middle_of_piece(breaks: Float[Array, " b"], t):
+    """The middle of the piece of ``t`` between sorted ``breaks``; it has no derivative."""
+    breaks, t = jax.lax.stop_gradient((breaks, jnp.asarray(t)))
+    edges = jnp.concatenate([breaks[:1] - 2.0, breaks, breaks[-1:] + 2.0])
+    index = jnp.searchsorted(breaks, t, side="right")
+    return 0.5 * (edges[index] + edges[index + 1])
 
 
 def zeros_of_lines(function: AbstractFunction) -> Float[Array, " b"]:

@@ -93,7 +93,7 @@ class AbstractProblem(eqx.Module):
     @property
     def bases(self) -> tuple[str, ...]:
         """Names of the supports with prescribed motion, in order."""
-        return tuple(self.elements.get("base", {}))
+        return tuple(self.section("base"))
 
     def section(self, name: str) -> dict[str, Any]:
         """Elements of a section by name, parts of composites last; empty if there are none."""

@@ -18,11 +18,12 @@ from jfric.system.fields import Scalar, about, holds, optional, scalar, written
 from jfric.system.formula import read_formula
 from jfric.system.friction import Friction as Friction
 from jfric.system.friction import along_plane, as_belt
-from jfric.system.functions import AbstractFunction, as_function
+from jfric.system.functions import AbstractFunction
 from jfric.system.hysteresis import HYSTERESIS, JenkinsCoupling
 from jfric.system.joint import Joint
 from jfric.system.laws import AbstractLaw, as_law
 from jfric.system.line_elements import (
+    Base,
     Damper,
     DiagramSpring,
     GapSpring,
@@ -216,21 +217,6 @@ class Contact(eqx.Module):
     def curved(self) -> bool:
         """Whether the gap is a function of positions."""
         return self.point is not None or isinstance(self.gap, Gap)
-
-
-class Base(eqx.Module):
-    """A support with prescribed displacement ``z(t)``; elements attach to it by name.
-
-    ``displacement`` [m or rad]: a number or a function of time. A function that jumps is refused
-    where contact, friction or a damper is attached: bodies would have to move in no time. Springs
-    and the quasi-static solver accept it. With ``"base": {"table": Base(z)}`` the spring
-    ``Spring(("table", "u"), k)`` has the elongation ``u - z(t)``.
-    Example: see :class:`jfric.Jenkins`.
-    """
-
-    displacement: AbstractFunction = eqx.field(
-        converter=as_function, **holds("length", converter=None)
-    )
 
 
 class Lagrangian(eqx.Module):

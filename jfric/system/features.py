@@ -60,6 +60,13 @@ def _forces(problem: AbstractProblem) -> list[str]:
     return [label for label, x in energies(problem).items() if not x.has_linear_force()]
 
 
+def _limited(problem: AbstractProblem, *, winding: bool) -> list[str]:
+    """Motors whose drive limits the current of a voltage."""
+    found = problem.labelled("motor").items()
+    limited = {k: x for k, x in found if x.i_max is not None and x.V is not None}
+    return [f"{label}.i_max" for label, x in limited.items() if x.has_winding == winding]
+
+
 class Feature(NamedTuple):
     """A feature of a problem: its name in words, the elements that have it, and its solvers."""
 
@@ -99,6 +106,14 @@ FEATURES: dict[str, Feature] = {
         lambda p: _with(p, "belt", "friction", "contact"),
         ("event-driven", "moreau-jean", "smoothed", "quasi-static"),
     ),
+    "limited": Feature(
+        "a current that a drive limits",
+        lambda p: _limited(p, winding=False),
+        ("event-driven", "moreau-jean", "smoothed"),
+    ),
+    "held": Feature(
+        "a current that a drive holds at its limit", lambda p: _limited(p, winding=True), _STEPS
+    ),
     "sliders": Feature("a memory", lambda p: p.labelled(*HYSTERESIS), ("event-driven",)),
     "states": Feature(
         "a memory", lambda p: p.states(), (*_STEPS, "smoothed")
@@ -120,7 +135,8 @@ FEATURES: dict[str, Feature] = {
 #: Features of systems with constant mass matrix and directions, without a memory, whose normal
 #: forces do not depend on the sliding velocity.
 CONSTANT = FEATURES.keys() - {
-    "controllers", "fading", "planes", "sliders", "states", "joints", "velocities", "varying",
+    "controllers", "fading", "planes", "limited", "held", "sliders", "states", "joints",
+    "velocities", "varying",
 }  # fmt: skip
 
 

@@ -10,7 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jfric.system.description import AbstractProblem, with_components, with_short_names
+from jfric.system.description import (
+    AbstractProblem,
+    is_state_axis,
+    with_components,
+    with_short_names,
+)
 from jfric.system.direction import kind
 from jfric.system.elements import Contact, Gap
 from jfric.system.joint import Joint
@@ -71,11 +76,18 @@ def normal_forces(problem: AbstractProblem) -> dict[str, int]:
     return found | {label: row + i for i, label in enumerate(others)}
 
 
+#: Unit of the sliding velocity of a contact, by that of its force.
+SLIPS = {"N": "m/s", "N m": "rad/s", "A/s": "A"}
+
+
 def force_unit(problem: AbstractProblem, contact: str, field: str = "tangent") -> str:
-    """Unit of a contact's force: N m where its direction measures an angle, else N."""
+    """Unit of a contact's force: N m where its direction measures an angle, else N; A/s for what
+    holds a current."""
     rows = problem.friction_rows() | unilateral_contacts(problem)
-    element = (problem.labelled() | rows)[contact]
+    element = (problem.labelled(*problem.elements, *problem.parts()) | rows)[contact]
     direction = getattr(element, "direction", None) or getattr(element, field, None)
+    if direction and any(map(is_state_axis, direction.names)):
+        return "A/s"
     return "N m" if direction and kind(direction, problem.dofs) == "rotation" else "N"
 
 
@@ -84,7 +96,7 @@ def contact_units(problem: AbstractProblem) -> dict[str, str]:
     found = {}
     for label in (*problem.friction_rows(), *unilateral_contacts(problem)):
         unit = force_unit(problem, label)
-        found |= {f"lambda_t.{label}": unit, f"slip.{label}": "m/s" if unit == "N" else "rad/s"}
+        found |= {f"lambda_t.{label}": unit, f"slip.{label}": SLIPS[unit]}
     for label in unilateral_contacts(problem):
         found[f"lambda_n.{label}"] = force_unit(problem, label, "normal")
     return with_short_names(found)

@@ -138,3 +138,28 @@ class Load(eqx.Module):
 
     direction: Direction = eqx.field(converter=as_direction)
     F: AbstractFunction = eqx.field(converter=as_function, **holds("force", converter=None))
+
+
+class Base(eqx.Module):
+    """A support with prescribed displacement ``z(t)``; elements attach to it by name.
+
+    ``displacement`` [m or rad]: a number or a function of time. A function that jumps is refused
+    where contact, friction or a damper is attached: bodies would have to move in no time. Springs
+    and the quasi-static solver accept it. With ``"base": {"table": Base(z)}`` the spring
+    ``Spring(("table", "u"), k)`` has the elongation ``u - z(t)``.
+    Example: see :class:`jfric.Jenkins`.
+    """
+
+    displacement: AbstractFunction = eqx.field(
+        converter=as_function, **holds("length", converter=None)
+    )
+
+
+class LimitedDamper(eqx.Module):
+    """Damper whose force is constant beyond a rate: ``-c min(max(dx/dt, -rate), rate)`` along
+    ``w``. Not an element of its own."""
+
+    direction: Direction
+    c: Scalar
+    #: Magnitude of the rate of elongation up to which the force grows.
+    rate: Scalar

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.system.derived_functions import Until, zeros_of_lines
+from jfric.system.derived_functions import Until, middle_of_piece, zeros_of_lines
 from jfric.system.fields import Scalar
 from jfric.system.functions import (
     AbstractFunction,
@@ -70,10 +70,7 @@ class Magnitude(AbstractFunction):
 
     def _sign(self, t):
         """Sign of the line on the piece of ``t``, by its middle."""
-        breaks, t = jax.lax.stop_gradient((self.breakpoints(), jnp.asarray(t)))
-        edges = jnp.concatenate([breaks[:1] - 2.0, breaks, breaks[-1:] + 2.0])
-        index = jnp.searchsorted(breaks, t, side="right")
-        middle = 0.5 * (edges[index] + edges[index + 1])
+        middle = middle_of_piece(self.breakpoints(), t)
         return jax.lax.stop_gradient(jnp.where(self.function(middle) < 0.0, -1.0, 1.0))
 
 

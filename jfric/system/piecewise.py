@@ -343,8 +343,26 @@ def _sides(element) -> _Segments:
     return _Segments(nothing, nothing, nothing, guards, [(1, 0), (0, 0)], ["forward", "backward"])
 
 
+def _limited_damper(damper) -> _Segments:
+    c, rate = damper.c, damper.rate
+    below, above = (0.0, 1.0, rate), (0.0, -1.0, rate)
+    return _Segments(
+        k=[0.0, 0.0, 0.0],
+        c=[c, 0.0, 0.0],
+        f=[0.0, -c * rate, c * rate],
+        guards=[(below, above), ((0.0, -1.0, -rate), _NEVER), ((0.0, 1.0, -rate), _NEVER)],
+        next=[(1, 2), (0, 1), (0, 2)],
+        labels=["free", "limit_positive", "limit_negative"],
+    )
+
+
 #: Forms of the elements with a force.
-FORMS = {"diagram_spring": _diagram, "gap_spring": _gap, "stop": _stop}
+FORMS = {
+    "diagram_spring": _diagram,
+    "gap_spring": _gap,
+    "stop": _stop,
+    "limited_damper": _limited_damper,
+}
 
 
 def _sign() -> _Segments:

@@ -6,7 +6,7 @@ from jfric.system.bristle import AbstractBristle, DirectionalLoss, RateState
 from jfric.system.description import AbstractProblem
 from jfric.system.direction import kind
 from jfric.system.hysteresis import HYSTERESIS
-from jfric.system.motor import Winding
+from jfric.system.motor import Heating, Winding
 from jfric.system.state import State
 
 
@@ -25,9 +25,9 @@ def state_units(problem: AbstractProblem) -> dict[str, str]:
     }
 
 
-def unit_of_state(element: AbstractBristle | State | Winding, of_kind: str | None) -> str:
+def unit_of_state(element: AbstractBristle | State | Winding | Heating, of_kind: str | None) -> str:
     """Unit of the state of an element along a direction of this kind."""
-    if isinstance(element, State | Winding):
+    if isinstance(element, State | Winding | Heating):
         return element.unit
     if isinstance(element, DirectionalLoss | RateState):
         return ""

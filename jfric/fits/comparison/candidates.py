@@ -160,9 +160,10 @@ def _with_law(problem: Problem, name: str, element: Friction, free: Mapping[str,
 
 def _carried(problem: Problem) -> list[str]:
     """All elements with a force except dampers and friction; empty if a force has no name."""
+    classes = tuple(SECTIONS[s] for s in SECTIONS.keys() & carrying_sections())
     for group in problem.elements.values():
         for element in group.values():
-            named = isinstance(element, tuple(SECTIONS[s] for s in carrying_sections()))
+            named = isinstance(element, classes)
             if isinstance(element, (AbstractForce, Lagrangian)) and not named:
                 return []
     if problem.matrices.C is not None or problem.matrices.K is not None:

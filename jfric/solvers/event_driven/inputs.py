@@ -78,8 +78,11 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
     if nf:
         sliding = equations.sliding
         if absolute:
-            # In stick the reaction may be as large: it contributes to the scale in either case.
-            sliding = jnp.maximum(prepared.static_positive, prepared.static_negative)[:nf]
+            # In stick the reaction may be as large to either side: it contributes to the scale in
+            # any mode. What resists one way only is no friction, and its limit may be far away.
+            limits = prepared.static_positive, prepared.static_negative
+            one_way = jnp.minimum(*limits)[:nf] == 0.0
+            sliding = jnp.where(one_way, jnp.abs(sliding), jnp.maximum(*limits)[:nf])
         force = force + matmul(sized(mechanics.R_T[:nf].T) * sliding[None, :], normal)
     gap = jnp.where(constant[None, :], sized(mechanics.gap0)[:, None], 0.0)
     velocity = jnp.zeros((prepared.W.shape[0], w.shape[0]), w.dtype)

@@ -315,8 +315,9 @@ def _start(piece: SmoothPiece, h, frozen: SmoothPiece | None):
     MW, (L, Q) = jnp.abs(prepared.MW), reaction_sizes(prepared, equations)
     bound = g.bound
     assert bound is not None
+    still = f[0] + bound.force @ bound.w + K @ state.q_scale
     forces = [
-        f[0] + bound.force @ bound.w + K @ state.q_scale + C @ state.v_scale,
+        still + C @ state.v_scale,
         f[1] + K @ state.v_scale + C @ jnp.abs(a[0]),
         f[2] + K @ jnp.abs(a[0]) + C @ jnp.abs(a[1]),
     ]
@@ -364,7 +365,11 @@ def _start(piece: SmoothPiece, h, frozen: SmoothPiece | None):
     if prepared.mechanics.varying is not None:
         scales, sizes = _resolved(scales), _resolved(sizes)
     moving = moves, jax.lax.stop_gradient(sizes)
-    return leading, jax.lax.stop_gradient(scales), moving, jax.lax.stop_gradient(rates[0])
+    # By the velocities themselves: their scale takes part of this over, and would grow in each step
+    # of a body that is held against a strong damper.
+    less = still + C @ jnp.abs(state.v)
+    unbalanced = P @ less + MW @ (L @ less + Q @ drift[0])
+    return leading, jax.lax.stop_gradient(scales), moving, jax.lax.stop_gradient(unbalanced)
 
 
 def _load_sizes(
