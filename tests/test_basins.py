@@ -217,7 +217,9 @@ def test_a_figure_shows_the_basins(found, tmp_path):
     shown = [mesh.to_rgba(label + 1) for label in range(1, len(words) + 1)]
     assert shown == [patch.get_facecolor() for patch in legend.get_patches()]
     # Beyond those that are listed only how many there are and what they share; then the rest.
-    many = tuple(dataclasses.replace(found.attractors[0], share=0.08) for _ in range(MOST_LISTED + 2))
+    many = tuple(
+        dataclasses.replace(found.attractors[0], share=0.08) for _ in range(MOST_LISTED + 2)
+    )
     labels = np.where(np.arange(found.labels.size) % 4 < 2, 1, -1).reshape(found.labels.shape)
     labels[0, 0] = 0
     shown = dataclasses.replace(found, attractors=many, labels=labels)
