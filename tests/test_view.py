@@ -15,6 +15,7 @@ import xarray
 from scipy.stats import qmc
 from typer.testing import CliRunner
 
+from jfric.cli.fit_record import samples
 from jfric.cli.main import app
 from jfric.errors import ProblemError
 from jfric.figures.view import sweep_view
@@ -22,6 +23,8 @@ from jfric.figures.view.fit_view import fit_page, read_fit
 from jfric.figures.view.page import data, label, text
 from jfric.figures.view.run_view import run_page, spans
 from jfric.figures.view.stored import StoredRun, find, read_run
+from jfric.files.output import as_json
+from jfric.fits.uncertainty.posterior import Posterior
 from jfric.sweeps.store import open_sweep
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
@@ -336,6 +339,26 @@ def test_a_fit_says_which_parameters_are_at_a_bound():
     page = fit_page(RECORD, "fit-001")
     assert ">none, at a bound<" in page
     assert ">8.59933 to 8.60131<" in page
+
+
+def test_a_page_has_the_samples_of_the_posterior():
+    """How many there are, how many are in the picture, and why they are doubtful."""
+    names = ("friction.mu", "spring.coupling.k")
+    drawn = np.random.default_rng(0).normal(size=(4, 500, 2)) * [1e-3, 0.1] + [0.1, 8.6]
+    posterior = Posterior(names, drawn, np.array([1.5, 1.0]), np.array([40.0, 1900.0]), 0.3)
+    taken = samples(posterior)
+    assert taken["count"] == 2_000
+    assert taken["values"].shape == (1_000, 2)
+    free = {name: {"low": 0.0, "high": 10.0} for name in names}
+    record = RECORD | {"free": free, "posterior": posterior.to_dict(), "samples": taken}
+    page = fit_page(json.loads(as_json(record)), "fit-001")
+    assert "2,000 samples of the posterior, for independent normal noise; 1,000 of 2,000" in page
+    (row,) = re.findall(r"<tr><td>spring\.coupling\.k \[N·m/rad\].*?</tr>", page)[1:]
+    low, high = posterior.intervals()["spring.coupling.k"]
+    for words in (">8.5994<", ">0.099<", f">{low:.6g} to {high:.6g}<", ">1.000<", ">1,900<"):
+        assert words in row
+    assert "R-hat above" in page
+    assert "fewer than" in page
 
 
 @in_browser
