@@ -128,8 +128,15 @@ def _watch_files() -> None:
     output.write_json = kept(
         output.write_json, lambda path, content: content if path.suffix == ".json" else {}
     )
-    # Panels have the arrays themselves before they share them.
-    page.data = kept(page.data, lambda name, content: {} if name == "arrays" else {name: content})
+
+    def of_page(name, content):
+        if name == "arrays":  # plots have them themselves
+            return {}
+        if not isinstance(content, dict) or "layout" not in content:
+            return {name: content}
+        return {f"{name} {part}": value for part, value in content.items()}
+
+    page.data = kept(page.data, of_page)
 
 
 def watch_modules(tests: Path) -> None:
