@@ -237,7 +237,7 @@ def loop_record(samples=1200):
     """A loop whose friction differs between the directions, with noise of the force."""
     from jfric.fits.recipe import prepare
 
-    config = loads(LOOP)
+    config = loads(LOOP).opened()
     law = jfric.Stribeck(*(jfric.laws.Directional(*x) for x in ((4.0, 3.0), (4.0, 3.0))), 1.0,
                          mu_v=jfric.laws.Directional(3.0, 2.0))  # fmt: skip
     elements = {**config.problem.elements,
