@@ -317,6 +317,32 @@ def test_a_page_of_a_part_of_the_samples_shows_the_whole_box_and_says_so(monkeyp
     np.testing.assert_allclose(shares, 1 / 8, atol=0.02)
 
 
+def test_a_page_of_a_part_of_a_grid_begins_at_its_first_value(monkeypatch):
+    """Every third of one axis, every second of the other; a third one is short."""
+    monkeypatch.setattr(sweep_view, "MOST_NUMBERS", 500)
+    shape, dims = (30, 20, 2), ("a", "b", "c")
+    values = np.arange(1200.0).reshape(shape)
+    table = xarray.Dataset(
+        {"final.u": (dims, values), "status": (dims, np.zeros(shape, np.int8))},
+        {"a": np.arange(30.0), "b": np.arange(20.0)[::-1], "c": [0.0, 1.0]},
+        {"observables": ["final.u"]},
+    )
+    found = sweep_view.sweep_page(table, "sweep")
+    for words in (
+        "Of a every 3rd of 30 values is on this page; the store holds all.",
+        "Of b every 2nd of 20 values is on this page; the store holds all.",
+        "sweep: 1,200 points",
+    ):
+        assert words in found
+    axes = held(found)["sweep"]["axes"]
+    shown = {
+        name: np.frombuffer(base64.b64decode(x["values"]["bytes"])) for name, x in axes.items()
+    }
+    assert shown["a"].tolist() == list(range(0, 30, 3))
+    assert shown["b"].tolist() == list(range(19, 0, -2))
+    assert shown["c"].tolist() == [0.0, 1.0]
+
+
 RECORD = {
     "title": TITLE, "config": "dofs = ['u']", "data": [{"path": "<b>.csv", "sha256": "0"}],
     "free": {}, "parameters": {"friction.mu": {
