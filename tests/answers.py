@@ -1,7 +1,8 @@
 """What functions of the package answer in tests, held against what was approved.
 
-Every call that a test itself makes of a function of jfric, and every command that it runs, is
-described by its numbers and texts. ``tests/approved/answers.json`` keeps the descriptions;
+Every call that a test itself makes of a function of jfric, every command that it runs, and every
+table, JSON file and page that is written meanwhile, is described by its numbers and texts.
+``tests/approved/answers.json`` keeps the descriptions;
 ``pytest --approve`` writes those of the tests that ran, and leaves out what changes from one run to
 the next when run again with ``--approve=again``. So a rebuild that changes an answer which no
 assertion looks at is seen, and so is a mistake.
@@ -9,6 +10,7 @@ assertion looks at is seen, and so is a mistake.
 
 from __future__ import annotations
 
+import base64
 import functools
 import inspect
 import re
@@ -24,8 +26,10 @@ import jax
 import numpy as np
 
 APPROVED = Path(__file__).parent / "approved" / "answers.json"
-#: Answers of one test that are kept, numbers of one answer.
-ANSWERS, LEAVES = 6, 40
+#: Answers of one test that are kept, parts of files that it writes, numbers of one of these.
+ANSWERS, PARTS, LEAVES = 6, 24, 40
+#: Parts of files that name other files.
+ELSEWHERE = ("command", "data", "config_file")
 #: Characters of a text that is kept; pages hold a packed library.
 LONGEST = 50_000
 #: What numbers may differ by, relative to the largest of their array.
@@ -47,8 +51,21 @@ class Kept:
 
     def add(self, name: str, answer: Any) -> None:
         """Keep an answer of a function called ``name``."""
-        if self.found is not None and len(self.found) < ANSWERS:
-            self.found.append((name, answer))
+        self._add(name, answer, False, ANSWERS)
+
+    def add_written(self, content: Any) -> None:
+        """Keep what a file holds, each of its parts by itself."""
+        if isinstance(content, dict):
+            for name, part in content.items():
+                if not _OF_THE_MACHINE.search(name) and name not in ELSEWHERE:
+                    self._add(f"written {name}", _compact(part), True, PARTS)
+        else:
+            self._add("written", _compact(content), True, PARTS)
+
+    def _add(self, name: str, answer: Any, written: bool, most: int) -> None:
+        found = self.found
+        if found is not None and sum(x.startswith("written") == written for x, _ in found) < most:
+            found.append((name, answer))
 
 
 _kept = Kept()
@@ -89,6 +106,37 @@ def watch() -> None:
         return result
 
     CliRunner.invoke = invoked
+    _watch_files()
+
+
+def _watch_files() -> None:
+    """Keep the content of the files that are written."""
+    from jfric.figures.view import page
+    from jfric.files import output
+
+    def kept(write, content):
+        @functools.wraps(write)
+        def writing(*args):
+            _kept.add_written(content(*args))
+            return write(*args)
+
+        return writing
+
+    output.write_trajectory = kept(
+        output.write_trajectory, lambda path, table, units: {"table": {**table, "units": units}}
+    )
+    output.write_json = kept(
+        output.write_json, lambda path, content: content if path.suffix == ".json" else {}
+    )
+
+    def of_page(name, content):
+        if name == "arrays":  # plots have them themselves
+            return {}
+        if not isinstance(content, dict) or "layout" not in content:
+            return {name: content}
+        return {f"{name} {part}": value for part, value in content.items()}
+
+    page.data = kept(page.data, of_page)
 
 
 def watch_modules(tests: Path) -> None:
@@ -179,6 +227,21 @@ def _leaves(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
             yield where, leaf
 
 
+def _compact(value: Any) -> Any:
+    """``value`` with the names of its parts as texts, its lists of numbers as arrays."""
+    if isinstance(value, dict):
+        if set(value) == {"shape", "bytes"}:
+            return np.frombuffer(base64.b64decode(value["bytes"]), "<f8").reshape(value["shape"])
+        if {"dtype", "bdata"} <= set(value):
+            return np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"])
+        return [" ".join(map(str, value)), {str(k): _compact(x) for k, x in value.items()}]
+    if isinstance(value, (list, tuple)):
+        if value and all(type(x) in (int, float) for x in value):
+            return np.array(value, float)
+        return [_compact(x) for x in value]
+    return "none" if value is None else value
+
+
 def _of_jfric(cls: type) -> bool:
     return cls.__module__.startswith("jfric.")
 
@@ -226,7 +289,7 @@ def alike(found: list, approved: list) -> bool:
     if found[:1] != approved[:1] or len(found) != len(approved):
         return False
     pairs = zip(found[1:], approved[1:], strict=True)
-    return all(abs(x - y) <= CLOSE * max(abs(x), abs(y)) + TINY for x, y in pairs)
+    return all(x == y or abs(x - y) <= CLOSE * max(abs(x), abs(y)) + TINY for x, y in pairs)
 
 
 def together(found: list, approved: list) -> list:

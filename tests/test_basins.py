@@ -1,5 +1,6 @@
 """Basins of attraction: labels, shares, early ends, refusals, resumed runs, the command."""
 
+import dataclasses
 import shlex
 
 import jax.numpy as jnp
@@ -9,7 +10,9 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric import ProblemError
+from jfric.cli.basins import _print
 from jfric.cli.main import app
+from jfric.figures.basins_figure import MOST_LISTED
 from jfric.periodic.basins import (
     FAILED,
     UNRECOGNISED,
@@ -204,7 +207,7 @@ def test_cycles_are_the_same_point_whichever_return_came_last():
     assert len(seen.dims[0][1]) == 6
 
 
-def test_a_figure_shows_the_basins(found, tmp_path):
+def test_a_figure_shows_the_basins(found, tmp_path, monkeypatch):
     figure = jfric.plot_basins(found, title="two motions")
     figure.savefig(tmp_path / "basins.png")
     (legend,) = figure.legends
@@ -214,6 +217,29 @@ def test_a_figure_shows_the_basins(found, tmp_path):
     (mesh,) = (x for x in figure.axes[0].collections if x.get_array() is not None)
     shown = [mesh.to_rgba(label + 1) for label in range(1, len(words) + 1)]
     assert shown == [patch.get_facecolor() for patch in legend.get_patches()]
+    # Beyond those that are listed only how many there are and what they share; then the rest.
+    many = tuple(
+        dataclasses.replace(found.attractors[0], share=0.08) for _ in range(MOST_LISTED + 2)
+    )
+    labels = np.where(np.arange(found.labels.size) % 4 < 2, 1, -1).reshape(found.labels.shape)
+    labels[0, 0] = 0
+    shown = dataclasses.replace(found, attractors=many, labels=labels)
+    words = [text.get_text() for text in jfric.plot_basins(shown).legends[0].get_texts()]
+    share = 100.0 / labels.size
+    assert words[-3:] == [
+        "2 more: 16.0%", f"not recognised: {share:.1f}%", "failed, or no start: 50.0%",
+    ]  # fmt: skip
+    printed = []
+    monkeypatch.setattr("jfric.cli.basins.tell", lambda text, *_: printed.append(text))
+    _print(dataclasses.replace(shown, attractors=(2 * many)[:22]))
+    first = found.attractors[0]
+    assert printed[0].endswith(f"period 2, at x = {first.q[0]:.6g}, v.x = {first.v[0]:.6g}")
+    assert printed[20:] == [
+        "and 2 more attractors",
+        f"not recognised: {share:.2f}% +- {100.0 * shown.unrecognised[1]:.2f}% (chaotic, slow, or "
+        "of a longer period)",
+        f"{np.sum(labels == -1)} failed or start inside a contact",
+    ]
     box = {"initial.x.q": (-4.0, 0.5), "initial.x.v": (-4.0, 4.0)}
     drawn = jfric.basins(against_a_stop(), box, samples=40, method="random", seed=1, progress=False)
     (points,) = jfric.plot_basins(drawn).axes[0].collections

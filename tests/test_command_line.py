@@ -3,6 +3,7 @@ import json
 import logging
 import re
 import xml.etree.ElementTree as ET
+from contextvars import ContextVar
 
 import jax
 import pytest
@@ -12,10 +13,13 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import jfric
+from jfric.cli import loading
+from jfric.cli.app import tell
 from jfric.cli.main import app
 from jfric.files.starting_files import STARTERS
 from jfric.numerics import kept_programs
 from jfric.numerics.compilation import cache_directory, compilation_folder
+from jfric.numerics.printing import Shown
 from jfric.verification.configs import shipped
 
 SMALL = """
@@ -201,6 +205,52 @@ def test_bad_input_is_one_sentence(arguments, sentence, tmp_path):
     assert sentence in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (MemoryError(), 1, "not enough memory; ask for fewer outputs, events or trajectories"),
+        (PermissionError(13, "Permission denied", "a.toml"), 2, "cannot use 'a.toml' (Permission"),
+        (
+            jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: none left\nat 0x1"), 1,
+            "cannot be compiled or run on this machine: RESOURCE_EXHAUSTED: none left",
+        ),
+        (KeyboardInterrupt("interrupted; 3 of 4 are kept"), 130, "interrupted; 3 of 4 are kept"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (RuntimeError("a mistake of the program"), 1, ""),
+        (BrokenPipeError(), 1, ""),
+    ],
+)  # fmt: skip
+def test_what_a_command_meets_is_one_sentence_but_for_its_own_mistakes(
+    error, code, said, monkeypatch
+):
+    def fails(*given, **options):
+        raise error
+
+    monkeypatch.setattr(loading, "load_changed", fails)
+    found = call("run", ve0116())
+    assert found.exit_code == code
+    lines = found.output.strip().splitlines()
+    if said:
+        assert len(lines) == 1
+        assert lines[0].startswith("jfric: ")
+        assert said in lines[0]
+    else:
+        assert lines == []
+
+
+def test_text_stays_text_and_cells_have_their_sides(capsys, monkeypatch):
+    """Brackets are no markup, in sentences and tables; numbers are at the right."""
+    monkeypatch.setattr("jfric.cli.app._readers", ContextVar("readers", default="people"))
+    tell("length [m] of [/] and [bold]x[/bold]")
+    tell(Shown("Lengths [red]", ("name", ">x [m]"), [("a[b]", "1"), ("c", "20")], "below [m]"))
+    said = capsys.readouterr().out
+    assert "length [m] of [/] and [bold]x[/bold]" in said
+    assert "Lengths [red]" in " ".join(said.split())
+    assert [line.rstrip() for line in said.splitlines()[-4:]] == [
+        "name  x [m]", "a[b]      1", "c        20", "below [m]",
+    ]  # fmt: skip
 
 
 def test_missing_file():

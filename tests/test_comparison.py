@@ -15,6 +15,7 @@ from jfric.fits.comparison.folds import folds_of, held_out_over_fitted
 from jfric.fits.comparison.residual_tests import Rows, residual_tests, wald
 from jfric.fits.comparison.trades import at_bounds, trades, trading_with
 from jfric.fits.inverse_model import inverse_experiments
+from jfric.fits.uncertainty.residual_series import even_grid
 
 
 def test_what_trades_with_a_parameter_at_its_bound_is_named():
@@ -236,7 +237,7 @@ def loop_record(samples=1200):
     """A loop whose friction differs between the directions, with noise of the force."""
     from jfric.fits.recipe import prepare
 
-    config = loads(LOOP)
+    config = loads(LOOP).opened()
     law = jfric.Stribeck(*(jfric.laws.Directional(*x) for x in ((4.0, 3.0), (4.0, 3.0))), 1.0,
                          mu_v=jfric.laws.Directional(3.0, 2.0))  # fmt: skip
     elements = {**config.problem.elements,
@@ -321,6 +322,20 @@ def test_windows_are_simulated_as_the_record_that_they_are_cut_from():
     few = jfric.Experiment(t[::10], y={"x": np.cos(t[::10])})
     task = prepare(swing, few, free, residual=jfric.Windows(0.5))
     assert not isinstance(task.objective.model, jfric.SampledModel)
+
+
+def test_samples_have_rows_on_an_even_grid_where_there_is_one():
+    for t, rows, step in (
+        ([], [], np.nan),
+        ([3.0], [0], 0.0),
+        ([1.0, 1.5], [0, 1], 0.5),
+        ([0.0, 0.1, 0.2, 0.5, 0.6], [0, 1, 2, 5, 6], 0.1),
+        ([0.0, 0.1, 0.2, 0.37, 0.5], [0, 1, 2, 3, 4], 0.115),
+        ([0.0, 0.1, 0.2, 1e6], [0, 1, 2, 3], 0.1),
+    ):
+        found, length = even_grid(np.array(t))
+        assert found.tolist() == rows
+        assert length == pytest.approx(step, nan_ok=True)
 
 
 @pytest.mark.slow

@@ -5,10 +5,13 @@ import sys
 import types
 from pathlib import Path
 
+import click
 import pytest
+import typer
 
 import jfric
 from jfric.cli.completion import parameter_paths, starting_files
+from jfric.cli.main import app
 from jfric.verification.configs import shipped
 
 FILES = (
@@ -43,6 +46,29 @@ def test_paths_begin_with_what_is_typed():
     assert not _completed(shipped("ve0116"), "friction.mu=0")
     assert not _completed("missing.toml")
     assert not _completed(None)
+
+
+def test_options_that_name_parameters_complete_their_paths(monkeypatch):
+    main = typer.main.get_command(app)
+    found = set()
+    for name, command in main.commands.items():
+        context = click.Context(command)
+        context.params = {"config": shipped("ve0116")}
+        for option in command.params:
+            words = [item.value for item in option.shell_complete(context, "friction.m")]
+            found |= {(name, option.opts[-1])} if words == ["friction.mu="] else set()
+    varied = {(name, "--vary") for name in ("bifurcations", "lyapunov", "sweep", "trace")}
+    freed = {(name, "--free") for name in ("compare", "fit")}
+    changed = {(name, "--set") for name in main.commands if ("--set",) in _options(main, name)}
+    others = {
+        *(("basins", "--plane"), ("periodic", "--over"), ("periodic", "--parameter")),
+        *(("response", "--over"), ("run", "--derivative")),
+    }
+    assert found == varied | freed | changed | others
+
+
+def _options(main, name):
+    return {tuple(option.opts) for option in main.commands[name].params}
 
 
 def test_files_to_begin_with():

@@ -21,6 +21,7 @@ from jfric.figures.response_figure import rounded
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
 from jfric.periodic import lockstep
+from jfric.periodic.path import OrbitPoint
 from jfric.periodic.path_store import Store
 from jfric.periodic.response_curve import ResponseCurve
 from jfric.verification.periodic_checks import periodic_job, periodic_results
@@ -268,6 +269,38 @@ def test_a_file_that_names_its_response():
 
 
 @pytest.mark.slow
+def test_a_command_writes_the_points_and_peaks_that_python_has(tmp_path):
+    found, config = near_its_peak(), tmp_path / "linear.toml"
+    config.write_text(jfric.to_toml(oscillator()))
+    table, everything = tmp_path / "points.csv", tmp_path / "all.json"
+    command = ["response", str(config), "--load", "load", "--from", "0.99", "--to", "1.0"]
+    command += ["--quantity", "x,energy_loss", "--out", str(tmp_path / "kept")]
+    command += ["--csv", str(table), "--json", str(everything)]
+    said = CliRunner().invoke(app, command)
+    assert said.exit_code == 0, said.output
+    assert f"{len(found.curves[0])} orbits on 1 curve in " in said.output
+    points = np.genfromtxt(table, delimiter=",", names=True)
+    omega = points["frequency"]
+    np.testing.assert_array_equal(omega, found.curves[0].parameter)
+    exact = F / np.hypot(1.0 - omega**2, C * omega)
+    np.testing.assert_allclose(points["x"], exact, rtol=1e-9)
+    np.testing.assert_allclose(points["energy_loss"], np.pi * C * omega * exact**2, rtol=1e-9)
+    content = json.loads(everything.read_text())
+    assert content["load"] == "load.F.omega"
+    assert content["units"]["energy_loss"] == "J"
+    assert content["outcome"] == [found.curves[0].outcome]
+    peak, _ = content["peaks"]
+    assert (peak["curve"], peak["quantity"], peak["stable"]) == (1, "x", True)
+    # The largest of all lies below this interval, at the root of 1 - c^2 / 2.
+    assert (peak["kind"], peak["frequency"]) == ("end", 0.99)
+    again = CliRunner().invoke(app, command)
+    assert again.exit_code == 2
+    assert "exists already; choose another name" in " ".join(again.output.split())
+    free = CliRunner().invoke(app, ["response", str(config)])
+    assert "--load: not given, needs a name such as load" in " ".join(free.output.split())
+
+
+@pytest.mark.slow
 def test_a_periodic_motion_on_the_command_line(tmp_path):
     command = ["periodic", "configs/p5_continuous_slip.toml", "--out", str(tmp_path)]
     found = CliRunner().invoke(app, [*command, "--show", "max.x", "--plot"])
@@ -331,6 +364,29 @@ def test_the_upper_panel_says_how_many_curves_are_left_out(phase):
     said = [axis.get_title("left") for axis in axes]
     assert said[0].startswith("1 of 9 not drawn; choose with jfric.plot_response(")
     assert said[1:] == [""] * phase
+
+
+def test_special_points_and_unstable_parts_are_marked_where_they_are():
+    """A flip halfway between two rows; from there on the motion is unstable."""
+    one = near_its_peak()
+    (curve,) = one.curves
+    last = len(curve) - 1
+    there = 0.5 * (curve.parameter[last - 1] + curve.parameter[last])
+    state, loads = curve.state[last], curve.multipliers[last]
+    flip = OrbitPoint("flip", there, state, 6.0, loads, last - 1)
+    larger = np.where(np.arange(last + 1)[:, None] == last, 2.0, 0.5) * np.ones_like(loads)
+    changed = dataclasses.replace(curve, special=(flip,), multipliers=larger)
+    figure = jfric.plot_response(dataclasses.replace(one, curves=(changed,)), ["x", "max.x"])
+    upper, beside, _, hidden = figure.axes
+    assert not hidden.get_visible()
+    (mark,) = (line for line in upper.lines if line.get_marker() == "^")
+    assert mark.get_xdata() == pytest.approx([there])
+    ends = jfric.plot_response(one).axes[0].lines[0].get_ydata()
+    assert mark.get_ydata() == pytest.approx([ends[-1]], rel=1e-2)
+    styles = [line.get_linestyle() for line in beside.lines if line.get_marker() != "^"]
+    assert styles == ["-", "--"]
+    with pytest.raises(jfric.ProblemError, match="show: found 13 quantities, at most 12 fit"):
+        jfric.plot_response(one, ["x"] * 13)
 
 
 def test_lines_of_a_figure_go_through_their_points_and_add_no_peak():

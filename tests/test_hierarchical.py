@@ -6,7 +6,7 @@ from scipy.stats import multivariate_normal
 from scipy.stats import t as student
 
 import jfric
-from jfric.fits.random_effects import RandomEffects
+from jfric.fits.random_effects import SEARCHED, RandomEffects
 
 
 def effects(R, tau, noise, rng, common=False):
@@ -38,6 +38,13 @@ def test_the_marginal_likelihood_is_that_of_the_normal_model(seed):
     # The variance of that mean, without and with the runs known exactly.
     information = np.sum(1.0 / (0.1**2 + sd**2))
     assert E.mean_variances(taus[1:2])[0] == pytest.approx(1.0 / information)
+
+
+def test_runs_that_say_nothing_leave_the_scatter_to_the_others():
+    """Most of the runs have no curvature: the width that is searched stays finite."""
+    E = RandomEffects(np.arange(5.0), np.zeros(5), np.diag([0, 0, 0, 4, 4.0]), [np.arange(5)])
+    (low, high) = np.exp(E.bounds()[0]) / np.std(np.arange(5.0), ddof=1)
+    assert (low, high) == pytest.approx(SEARCHED, rel=1e-12)
 
 
 def test_intervals_hold_the_truth():

@@ -188,6 +188,10 @@ def test_settings_come_back_from_their_words():
     }
     again = from_words(Recipe.of(Polynomial(), [], {}, **options).words())
     assert {k: again[k] for k in options} == options
+    # As JSON has them.
+    options["search"] = jfric.Global(np.array([1.0, 2.0]))
+    assert Recipe.of(Polynomial(), [], {}, **options).words()["schedule"] == [1.0, 2.0]
+    assert Recipe.of(Polynomial(), [], {}).words()["schedule"] is None
 
     class Own(AbstractLoss):
         scale = 1.0

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric.cli.fit_record import refit
+from jfric.cli.kept_results import write_page
 from jfric.cli.main import app
 from jfric.files import read_toml
 from jfric.files.read_toml import load_config
@@ -292,6 +293,17 @@ def test_the_command_writes_a_record_and_a_page_and_repeats(tmp_path):
     assert "://" not in text
     again, kept = refit(out)
     assert again.values == {k: v["value"] for k, v in kept["parameters"].items()}
+    with data.open("a") as file:
+        file.write("\n")
+    with pytest.raises(
+        jfric.ProblemError, match=r"record\.csv: missing or changed since the fit in"
+    ):
+        refit(out)
+    out.write_text("{}")
+    with pytest.raises(jfric.ProblemError, match=r"no record of a fit, 'config' is missing"):
+        refit(out)
+    with pytest.raises(jfric.ProblemError, match=r"--report: cannot write .*page\.html \("):
+        write_page(config / "page.html", text, "--report")
 
 
 @pytest.mark.parametrize(

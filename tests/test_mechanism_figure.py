@@ -5,11 +5,12 @@ import functools
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from PIL import Image
 
 import jfric
-from jfric.figures.mechanism_figure import MARKS
+from jfric.figures.mechanism_figure import MARKS, _draw, view_of
 from jfric.figures.mechanism_scene import scene
 from jfric.files.read_toml import load_config
 from jfric.verification.configs import shipped
@@ -96,6 +97,16 @@ def test_points_pins_springs_and_guides():
     assert len(drawn.guides) == 1
     assert not drawn.lines
     np.testing.assert_allclose(np.stack(drawn.springs[0])[:, 0], [[0.0, 2.0], [0.0, -1.0]])
+    axis = Figure().subplots()
+    _draw(axis, drawn, 0, view_of(drawn))
+    (zigzag,) = (line for line in axis.lines if len(line.get_xdata()) == 15)
+    x, y = zigzag.get_data()
+    np.testing.assert_allclose(y, 2.0 - 3.0 * np.array([0.0, *np.linspace(0.2, 0.8, 13), 1.0]))
+    width = x.max()
+    np.testing.assert_allclose(x, width * np.array([0, 0, *[1, -1] * 5, 1, 0, 0]), atol=1e-12)
+    assert 0.01 < width < 0.1
+    corners = [np.unique(patch.get_xy(), axis=0) for patch in axis.patches]
+    assert sum(len(x) == 4 for x in corners) == 2  # an area and its edge
 
 
 def _replaced(solution, **values):

@@ -65,6 +65,13 @@ def test_other_files_of_a_folder_take_no_number(tmp_path):
     assert output.reserve(tmp_path).name == "run-001.json"
 
 
+def test_two_runs_that_begin_at_once_take_different_names(tmp_path, monkeypatch):
+    """The second one looked at the folder before the first one had a file there."""
+    monkeypatch.setattr(output, "_number", lambda path, stem: 0)
+    names = [output.reserve(tmp_path).name for _ in range(3)]
+    assert names == ["run-001.json", "run-002.json", "run-003.json"]
+
+
 def test_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(jfric.ProblemError, match=r"--out: cannot write to .*file/results"):

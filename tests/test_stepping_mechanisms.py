@@ -13,6 +13,7 @@ from references import moreau_crank
 
 import jfric
 from jfric.files.read_toml import loads
+from jfric.system.joint_checks import require_free_gaps
 from jfric.verification.configs import shipped
 
 jax.config.update("jax_enable_x64", True)
@@ -278,6 +279,17 @@ def held_closed(**friction):
         },
         time=0.2,
     )
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_a_gap_that_joints_hold_is_known_in_any_unit(scale):
+    rubs = {"sliding": "x", "law": jfric.Coulomb(0.3)}
+    elements = dict(held_closed().elements) | {"joint": {"rail": jfric.Joint("0.7*y - 0.3*x")}}
+    elements["contact"] = jfric.Contact(gap=f"{0.7 * scale}*y - {0.3 * scale}*x", **rubs)
+    with pytest.raises(jfric.ProblemError, match="contact: the joints keep its gap at 0, so that"):
+        require_free_gaps(jfric.Problem(["x", "y"], elements), "a solver")
+    elements["contact"] = jfric.Contact(gap=f"{0.7 * scale}*y - {0.31 * scale}*x", **rubs)
+    require_free_gaps(jfric.Problem(["x", "y"], elements), "a solver")
 
 
 @pytest.mark.slow

@@ -656,6 +656,46 @@ class TestFigures:
         assert marked.tolist() == [[0, (4_099 - 3_001) // 2]]
         assert axis.get_title(loc="left") == "final.u [m], 6,150 of 12,300 points drawn"
 
+    def test_a_trajectory_of_each_point_is_a_map_over_time(self):
+        """Over two parameters it shows the last time; a single value has a cell of its own."""
+        dims, times = ("mu", "F", "time"), np.linspace(0.0, 3.0, 4)
+        data = self.table(5, 1, dims=dims[:2], mu=np.geomspace(0.1, 1.0, 5), F=np.array([2.0]))
+        data["u(t)"] = (dims, np.arange(20.0).reshape(5, 1, 4), {"units": "m"})
+        data = data.assign_coords(time=times).drop_vars("final.u")
+        axis = jfric.plot_sweep(data).axes[0]
+        assert axis.get_title(loc="left") == "u(t) at time = 3 [m]"
+        values, failed = axis.collections
+        assert values.get_array().tolist() == [[3.0, 7.0, 11.0, 15.0, 19.0]]
+        assert failed.get_array().count() == 1
+        assert axis.get_xscale() == "log"
+        assert axis.get_ylim() == pytest.approx((1.0, 3.0))
+        one = jfric.plot_sweep(data.isel(F=0)).axes[0]
+        assert (one.get_xlabel(), one.get_ylabel()) == ("mu", "time")
+        (curve,) = jfric.plot_sweep(data[["status"]].isel(F=0).assign(a=data["mu"])).axes
+        assert curve.get_xscale() == "log"
+        assert curve.get_xlim() == pytest.approx((0.1, 1.0))
+
+    def test_returns_are_dots_over_their_parameter(self):
+        table = xarray.Dataset(
+            {
+                "x": (("mu", "return"), np.arange(6.0).reshape(2, 3), {"units": "m"}),
+                "v.x": (("return", "mu"), np.arange(6.0).reshape(3, 2), {"units": "m/s"}),
+                "status": (("mu",), np.zeros(2, np.int8)),
+            },
+            {"mu": [0.1, 0.2]},
+        )
+        upper, lower = jfric.plot_returns(table, title="two").axes
+        assert (upper.get_ylabel(), lower.get_ylabel()) == ("x [m]", "v.x [m/s]")
+        assert (upper.get_xlabel(), lower.get_xlabel()) == ("", "mu")
+        for axis, values in ((upper, range(6)), (lower, (0, 2, 4, 1, 3, 5))):
+            (dots,) = axis.lines
+            assert dots.get_xdata().tolist() == [0.1] * 3 + [0.2] * 3
+            assert dots.get_ydata().tolist() == list(values)
+            assert (dots.get_marker(), dots.get_linestyle()) == (".", "None")
+        assert len(jfric.plot_returns(table, ["v.x"]).axes) == 1
+        with pytest.raises(jfric.ProblemError, match="no quantity with the axis 'return'"):
+            jfric.plot_returns(table.drop_dims("return"))
+
     def test_unknown_observables_are_refused(self):
         with pytest.raises(jfric.ProblemError, match=r"found 'final\.w'"):
             jfric.plot_sweep(self.table(5, dims=("a",), a=np.arange(5.0)), ["final.w"])

@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import types
 from pathlib import Path
@@ -69,6 +70,24 @@ def test_a_branch_ends_where_nothing_holds():
     assert path.special[-1].kind != "end"
     # With one contact there is nothing to tell apart.
     assert [axis.get_title(loc="left") for axis in jfric.plot_path(path).axes] == ["", ""]
+    # Of several contacts the title names the one whose modes are shown, the first or a chosen one.
+    (branch,) = path.branches
+    both = np.concatenate([branch.mode, np.full_like(branch.mode, jfric.Mode.SLIP_POS)], axis=1)
+    two = dataclasses.replace(
+        path, names=("contact.a", "contact.b"), branches=(dataclasses.replace(branch, mode=both),)
+    )
+    figure = jfric.plot_path(two, ["z", "x"], contact=["b", None])
+    assert [axis.get_title(loc="left") for axis in figure.axes] == ["contact.b", "contact.a"]
+    assert [axis.get_ylabel() for axis in figure.axes] == ["z [m]", "x [m]"]
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert words == ["stick", "slip"]
+    for options, said in (
+        ({"show": ["y"]}, "no degree of freedom 'y'"),
+        ({"contact": "contact"}, "no contact 'contact'"),
+        ({"contact": "c"}, "there are contact.a, contact.b"),
+    ):
+        with pytest.raises(jfric.ProblemError, match=said):
+            jfric.plot_path(two, **options)
 
 
 def test_bad_requests():

@@ -1,12 +1,17 @@
 """Which law is recommended: differences over folds, verdicts, parameters that trade."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from jfric.figures.view.fit_view import comparison_page
+from jfric.files.output import as_json
 from jfric.fits.comparison.differences import UNRESOLVED, differences
-from jfric.fits.comparison.trades import weak_directions
+from jfric.fits.comparison.residual_tests import ResidualTest
+from jfric.fits.comparison.result import LawComparison, LawResult
+from jfric.fits.comparison.trades import AtBound, Trade, weak_directions
 from jfric.fits.comparison.verdict import Criterion, verdict
 
 LAWS = ("Coulomb", "asymmetric", "Stribeck")
@@ -92,3 +97,72 @@ def test_offset_and_asymmetry_trade():
     assert set(trade.names) == set(names[1:])
     assert trade.condition > 1e3
     assert not weak_directions(J[:, [0, 2, 3]].T @ J[:, [0, 2, 3]], names[:3])
+
+
+def compared() -> LawComparison:
+    """Three laws by two criteria: the second one is recommended, the third one failed once."""
+    scores = np.array([[0.2, 0.22, 0.24], [0.01, 0.012, 0.014], [0.01, 0.02, np.inf]])
+    judged = (
+        Criterion("open loop", "m", 0.5, True, differences(scores, 0.5, 0.5)),
+        Criterion("inverse dynamics", "N", 4.0, False, differences(10.0 * scores, 0.5, 4.0)),
+    )
+    found = {"friction.mu": 0.1}
+    missing = ResidualTest("x", "harmonics", 0.001, 0.25, 0.02)
+    absent = ResidualTest("x", "velocity", 0.5, 0.01)
+    laws = [
+        LawResult("Coulomb", 1, (found,), (), (missing,), ()),
+        LawResult("asymmetric", 2, (found,), (), (missing, absent), ()),
+        LawResult(
+            "Stribeck", 3, (found, {}), (Trade(("a", "b"), 50.0),), (), (),
+            ("fold 3 left out: no",), (AtBound("c", 0.01, -1, ("a",)),),
+        ),
+    ]  # fmt: skip
+    names = [law.name for law in laws]
+    folds = ("run a", "run b", "run c")
+    return LawComparison(tuple(laws), judged, folds, "open loop", verdict(names, judged))
+
+
+def test_a_comparison_is_a_table_with_its_warnings():
+    found = compared()
+    assert found.recommended == "asymmetric"
+    assert found.criterion("inverse dynamics").unit == "N"
+    header, rows = found.table()
+    assert header == [
+        "law", "free", "open loop (fitted)", "from best", "inverse dynamics", "from best",
+    ]  # fmt: skip
+    # Differences of 0.19, 0.208 and 0.226 m: a deviation of 18 mm, times the root of 1/3 + 1/2.
+    assert rows[0][:4] == ["Coulomb", "1", "220 mm", "+208 mm (16.4 mm)"]
+    assert rows[1] == ["asymmetric", "2", "12 mm *", "best", "3 % *", "best"]
+    assert rows[2] == ["Stribeck", "3", "failed", "", "failed", ""]
+    lines = str(found).splitlines()
+    assert lines[0] == ("3 laws fitted to open loop, each judged on what was left out: 3 folds")
+    assert len({len(line) for line in lines[1:5]}) == 1
+    assert lines[6].startswith("recommended: asymmetric, ")
+    assert [line[2:] for line in lines[7:]] == list(found.warnings)
+    said = [line for line in found.warnings if line.startswith(("Stribeck", "asym", "Coul"))]
+    assert said == [
+        "Stribeck: a, b trade against each other (condition index 50)",
+        "Stribeck: c rests at its lower bound, 0.01, and a trades with it: known is only what "
+        "the bound leaves",
+        "Stribeck: fold 3 left out: no",
+        "asymmetric: the force that is left along x repeats along the way: a ripple of friction "
+        "or force of period 0.02 (25 % of its variance, p = 0.001)",
+    ]
+
+
+def test_a_page_of_a_comparison_has_its_table_and_picture():
+    found = json.loads(
+        as_json(
+            {"title": "Axis", "config": "dofs", "data": [], "versions": {}, **compared().to_dict()}
+        )
+    )
+    assert found["laws"]["Stribeck"]["bounds"] == [
+        {"name": "c", "value": 0.01, "side": -1, "names": ["a"]}
+    ]
+    assert found["criteria"]["open loop"]["laws"]["Stribeck"]["mean"] == "inf"
+    page = comparison_page(found, "compare-001")
+    for words in ("Axis: laws of friction compared", "Recommended: asymmetric, ", "+208 mm", "png"):
+        assert words in page
+    assert page.count("class=remark") == len(compared().warnings)
+    none = comparison_page(found | {"recommended": None, "reason": "none is best"}, "compare-001")
+    assert "<p>none is best</p>" in none

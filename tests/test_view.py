@@ -15,6 +15,7 @@ import xarray
 from scipy.stats import qmc
 from typer.testing import CliRunner
 
+from jfric.cli.fit_record import samples
 from jfric.cli.main import app
 from jfric.errors import ProblemError
 from jfric.figures.view import sweep_view
@@ -22,6 +23,8 @@ from jfric.figures.view.fit_view import fit_page, read_fit
 from jfric.figures.view.page import data, label, text
 from jfric.figures.view.run_view import run_page, spans
 from jfric.figures.view.stored import StoredRun, find, read_run
+from jfric.files.output import as_json
+from jfric.fits.uncertainty.posterior import Posterior
 from jfric.sweeps.store import open_sweep
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
@@ -314,6 +317,32 @@ def test_a_page_of_a_part_of_the_samples_shows_the_whole_box_and_says_so(monkeyp
     np.testing.assert_allclose(shares, 1 / 8, atol=0.02)
 
 
+def test_a_page_of_a_part_of_a_grid_begins_at_its_first_value(monkeypatch):
+    """Every third of one axis, every second of the other; a third one is short."""
+    monkeypatch.setattr(sweep_view, "MOST_NUMBERS", 500)
+    shape, dims = (30, 20, 2), ("a", "b", "c")
+    values = np.arange(1200.0).reshape(shape)
+    table = xarray.Dataset(
+        {"final.u": (dims, values), "status": (dims, np.zeros(shape, np.int8))},
+        {"a": np.arange(30.0), "b": np.arange(20.0)[::-1], "c": [0.0, 1.0]},
+        {"observables": ["final.u"]},
+    )
+    found = sweep_view.sweep_page(table, "sweep")
+    for words in (
+        "Of a every 3rd of 30 values is on this page; the store holds all.",
+        "Of b every 2nd of 20 values is on this page; the store holds all.",
+        "sweep: 1,200 points",
+    ):
+        assert words in found
+    axes = held(found)["sweep"]["axes"]
+    shown = {
+        name: np.frombuffer(base64.b64decode(x["values"]["bytes"])) for name, x in axes.items()
+    }
+    assert shown["a"].tolist() == list(range(0, 30, 3))
+    assert shown["b"].tolist() == list(range(19, 0, -2))
+    assert shown["c"].tolist() == [0.0, 1.0]
+
+
 RECORD = {
     "title": TITLE, "config": "dofs = ['u']", "data": [{"path": "<b>.csv", "sha256": "0"}],
     "free": {}, "parameters": {"friction.mu": {
@@ -336,6 +365,26 @@ def test_a_fit_says_which_parameters_are_at_a_bound():
     page = fit_page(RECORD, "fit-001")
     assert ">none, at a bound<" in page
     assert ">8.59933 to 8.60131<" in page
+
+
+def test_a_page_has_the_samples_of_the_posterior():
+    """How many there are, how many are in the picture, and why they are doubtful."""
+    names = ("friction.mu", "spring.coupling.k")
+    drawn = np.random.default_rng(0).normal(size=(4, 500, 2)) * [1e-3, 0.1] + [0.1, 8.6]
+    posterior = Posterior(names, drawn, np.array([1.5, 1.0]), np.array([40.0, 1900.0]), 0.3)
+    taken = samples(posterior)
+    assert taken["count"] == 2_000
+    assert taken["values"].shape == (1_000, 2)
+    free = {name: {"low": 0.0, "high": 10.0} for name in names}
+    record = RECORD | {"free": free, "posterior": posterior.to_dict(), "samples": taken}
+    page = fit_page(json.loads(as_json(record)), "fit-001")
+    assert "2,000 samples of the posterior, for independent normal noise; 1,000 of 2,000" in page
+    (row,) = re.findall(r"<tr><td>spring\.coupling\.k \[N·m/rad\].*?</tr>", page)[1:]
+    low, high = posterior.intervals()["spring.coupling.k"]
+    for words in (">8.5994<", ">0.099<", f">{low:.6g} to {high:.6g}<", ">1.000<", ">1,900<"):
+        assert words in row
+    assert "R-hat above" in page
+    assert "fewer than" in page
 
 
 @in_browser

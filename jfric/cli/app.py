@@ -283,10 +283,10 @@ def _table(shown: Shown) -> Any:
     from rich.text import Text
 
     table = Table(
-        title=shown.title,
+        # As Text: of a string above or below a table, brackets would be markup.
+        title=Text(shown.title, "bold"),
         title_justify="left",
-        title_style="bold",
-        caption=shown.below or None,
+        caption=Text(shown.below, "table.caption") if shown.below else None,
         caption_justify="left",
         box=None,
         header_style="bold",
