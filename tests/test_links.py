@@ -8,6 +8,7 @@ import pytest
 import jfric
 from jfric.files.read_toml import loads
 from jfric.system.assembly import energies
+from jfric.system.joint_equations import joint_equations
 from jfric.system.tree import SPINS
 
 #: All kinds of joints: a branch, two joints of one body, joints away from the origins of bodies.
@@ -284,6 +285,20 @@ def test_a_robot_is_read_with_what_acts_in_its_joints(tmp_path):
     way = 0.5**2 + 0.2**2 + 2 * 0.5 * 0.2 * np.cos(0.5)
     expected = 0.05 + 2 * 0.25**2 + 0.02 + 1 * way
     assert float(tree.mass(0.0, jnp.zeros(1))[0, 0]) == pytest.approx(expected, rel=1e-14)
+
+
+def test_a_joint_follows_another_one(tmp_path):
+    text = ARM.replace('<dynamics friction="0.4"/>', '<mimic joint="shoulder" multiplier="-0.5"/>')
+    found = robot(tmp_path, text)
+    assert list(found.elements["joint"]) == ["elbow"]
+    problem = jfric.Problem([], found.elements, time=1.0)
+    (equation,) = joint_equations(problem)
+    assert float(equation.function(0.0, jnp.array([0.4, -0.2]))) == pytest.approx(0.0, abs=1e-15)
+    assert float(equation.function(0.0, jnp.array([0.4, 0.3]))) == pytest.approx(0.5)
+    locked = robot(tmp_path, text, locked={"shoulder": 0.4})
+    (equation,) = joint_equations(jfric.Problem([], locked.elements, time=1.0))
+    assert float(equation.function(0.0, jnp.array([-0.2]))) == pytest.approx(0.0, abs=1e-15)
+    assert "joint" not in robot(tmp_path, text, locked={"shoulder": 0.4, "elbow": -0.2}).elements
 
 
 def test_a_free_base_keeps_its_mass(tmp_path):

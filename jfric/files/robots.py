@@ -21,12 +21,17 @@ from jfric.numerics.printing import Shown, printable
 from jfric.optional import import_mujoco
 from jfric.system.body import Gravity
 from jfric.system.elements import Contact, Friction
+from jfric.system.joint import Joint
 from jfric.system.line_elements import Damper, Spring
 from jfric.system.link import GROUND, Link, coordinates_of
 from jfric.system.problem import InitialState
 
 #: Joints of MuJoCo by their numbers.
 _KINDS = ("free", "ball", "prismatic", "revolute")
+
+
+#: Constraint of MuJoCo between two joints.
+_OF_JOINTS = 2
 
 
 @printable
@@ -77,13 +82,13 @@ def read_robot(
     Bodies become :class:`jfric.Link`, with the inertia of drives (``armature``); ``frictionloss``
     of a joint becomes a set-valued :class:`jfric.Friction` with that limit, which holds the joint
     without creep; damping and springs of joints become :class:`jfric.Damper` and
-    :class:`jfric.Spring`. Joints keep their names, with ``_`` for characters that names cannot
-    have. ``base``: ``"free"`` lets the first link of a URDF robot move. ``limits``: joints end at
-    their ranges, by contacts without restitution. ``locked``: positions [rad or m] of joints that
-    do not move. The robot's print says what was read, and what was not: actuators, sensors,
-    contacts of bodies, constraints and meshes. Raises :class:`jfric.ProblemError` for a file that
-    cannot be read, with the element and the remedy. It needs MuJoCo (``pip install
-    jfric[robots]``)::
+    :class:`jfric.Spring`; a joint that mimics another one has a :class:`jfric.Joint`. Joints keep
+    their names, with ``_`` for characters that names cannot have. ``base``: ``"free"`` lets the
+    first link of a URDF robot move. ``limits``: joints end at their ranges, by contacts without
+    restitution. ``locked``: positions [rad or m] of joints that do not move. The robot's print says
+    what was read, and what was not: actuators, sensors, contacts of bodies, constraints between
+    these, and meshes. Raises :class:`jfric.ProblemError` for a file that cannot be read, with the
+    element and the remedy. It needs MuJoCo (``pip install jfric[robots]``)::
 
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "arm.xml"
@@ -181,9 +186,12 @@ class _Reader:
             raise ProblemError(f"{path}: gravity is along {along}; turn the model so that it is -z")
         if np.any(m.opt.gravity):
             self.elements["gravity"] = {"gravity": Gravity(float(-m.opt.gravity[2]))}
+        coupled = [e for e in range(m.neq) if m.eq_type[e] == _OF_JOINTS]
+        for e in coupled:
+            self._couple(e)
         for what, count in (
             ("actuators", m.nu), ("sensors", m.nsensor), ("tendons", m.ntendon),
-            ("constraints between bodies or joints", m.neq),
+            ("constraints between bodies", m.neq - len(coupled)),
             ("shapes of bodies, which touch nothing here", m.ngeom),
         ):  # fmt: skip
             if count:
@@ -191,6 +199,27 @@ class _Reader:
         if not self.limits and np.any(m.jnt_limited):
             self.remarks.append("ranges are not applied (limits)")
         return Robot(self.elements, self.initial, tuple(self.rows), tuple(self.remarks), path.stem)
+
+    def _couple(self, e: int) -> None:
+        """Add a joint that follows another one, or stays, by a polynomial."""
+        m, (first, second) = self.model, (self.model.eq_obj1id[e], self.model.eq_obj2id[e])
+
+        def away(j: int) -> str:
+            """Text for the way of a joint from its place in the model."""
+            name, rest = _named(m.joint(j).name, f"joint{j}"), float(m.qpos0[m.jnt_qposadr[j]])
+            value = self.locked.get(name)
+            return f"({name} - {rest!r})" if value is None else repr(float(value) - rest)
+
+        terms = [f"{float(x)!r}" for x in m.eq_data[e][:1] if x]
+        if second >= 0:
+            powers = enumerate(m.eq_data[e][1:5], 1)
+            terms += [f"{float(x)!r}*{away(second)}^{k}" for k, x in powers if x]
+        text = f"{away(first)} - ({' + '.join(terms) or '0.0'})"
+        if any(f"({x} - " in text for x in self._dofs()):
+            self._add("joint", _named(m.joint(first).name, f"joint{first}"), Joint(text))
+
+    def _dofs(self) -> list[str]:
+        return [dof for n, x in self.elements["link"].items() for dof in x.coordinates(n)]
 
     def _body(self, body: int) -> None:
         m = self.model
