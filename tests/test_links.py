@@ -336,6 +336,13 @@ def test_mistakes_have_a_sentence(link, sentence):
         jfric.Problem([], {"link": links})
 
 
+def test_links_that_are_all_fixed_take_no_part():
+    wall = {"link": jfric.Link("fixed", at=(1, 0, 0)), "mass": jfric.Mass("u", 2.0)}
+    problem = jfric.Problem(["u"], wall | {"load": jfric.Load("u", 1.0)}, time=1.0)
+    assert energies(problem.resolved()) == {}
+    assert float(jfric.observe(problem, "final.v.u").values["final.v.u"]) == pytest.approx(0.5)
+
+
 def test_a_joint_that_moves_no_mass_has_a_sentence():
     problem = jfric.Problem([], {"link": {"bar": jfric.Link(m=1.0)}}, time=1.0)
     with pytest.raises(jfric.ProblemError, match=r"link.bar.m: the joint 'bar' moves no mass"):

@@ -207,6 +207,7 @@ def test_files_hold_contacts_in_space():
         ('surface = "wall"', 'surface = "wall"\ninside = true', "inside: is given without sphere"),
         ('point = "ball"\nradius = "20 cm"\nsurface = "wall"', 'surface = "wall"', "is missing"),
         ("e = 0.5", 'e = 0.5\ngap = "ball_x"', "contact.wall.gap: found"),
+        ('[contact.wall]\npoint = "ball"', '[contact.wall]\npoint = "wall"', "both must move"),
     ],
 )  # fmt: skip
 def test_mistakes_have_a_sentence(old, new, sentence):

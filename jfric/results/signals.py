@@ -247,7 +247,8 @@ def signal_names(problem: Problem) -> list[str]:
 
 def _with_energy(problem: Problem) -> list[str]:
     """Names of what has an energy: elements with energies, and the tree of links."""
-    tree = ["links"] if problem.section("link") else []
+    moves = any(x.joint != "fixed" for x in problem.section("link").values())
+    tree = ["links"] if moves else []
     return [*element_names(problem, ("lagrangian",)), *tree]
 
 

@@ -92,7 +92,8 @@ def energies(problem: AbstractProblem) -> dict[str, AbstractEnergies]:
     found: dict[str, AbstractEnergies] = {
         label: energies_of(problem, x) for label, x in problem.labelled("lagrangian").items()
     }
-    return found | ({"links": tree_of(problem)} if problem.section("link") else {})
+    moves = any(x.joint != "fixed" for x in problem.section("link").values())
+    return found | ({"links": tree_of(problem)} if moves else {})
 
 
 def displacement_functions(

@@ -130,6 +130,15 @@ def in_order(links: Mapping[str, Link]) -> list[str]:
         left = [x for x in left if x not in ready]
 
 
+def moving(links: Mapping[str, Link]) -> set[str]:
+    """Names of links that some joint moves."""
+    found: set[str] = set()
+    for name in in_order(links):
+        if links[name].joint != "fixed" or links[name].parent in found:
+            found.add(name)
+    return found
+
+
 def require_link(problem: AbstractProblem, name: str, link: Link) -> None:
     """Raise :class:`ProblemError` for a link whose structure is not possible."""
     links, where = problem.section("link"), element_label("link", name)

@@ -27,7 +27,7 @@ from jaxtyping import Array, Float
 from jfric.errors import ProblemError, nearest
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import AXES, Contact, Gap
-from jfric.system.link import GROUND
+from jfric.system.link import GROUND, moving
 from jfric.system.position_functions import Instant
 from jfric.system.state_function import Rate
 from jfric.system.tree import CROSS, Tree, products, rows
@@ -282,6 +282,12 @@ def require_in_space(problem: AbstractProblem, where: str, contact: Contact) -> 
         )
     for field, names in (("point", False), (other, True)):
         _require_point(problem, f"{where}.{field}", getattr(contact, field), ground=names)
+    links, name = problem.section("link"), str(contact.point).partition(".")[0]
+    if name not in moving(links) and str(contact.partner).partition(".")[0] not in moving(links):
+        raise ProblemError(
+            f"{where}.point: {element_label('link', name)} and its partner are fixed to the "
+            "ground; one of both must move"
+        )
     if contact.sphere is None and (contact.sphere_radius is not None or contact.inside):
         field = "inside" if contact.inside else "sphere_radius"
         raise ProblemError(f"{where}.{field}: is given without sphere")
