@@ -1,6 +1,7 @@
 """Comparison of laws: folds, states, parameters at bounds, residual tests, the command."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ import jfric
 from jfric.cli.main import app
 from jfric.files.read_toml import loads
 from jfric.files.write_toml import dump
+from jfric.fits.comparison import compare_laws
+from jfric.fits.comparison.candidates import candidate_laws
+from jfric.fits.comparison.compare_laws import _Comparison
 from jfric.fits.comparison.criteria import INVERSE, OPEN, WINDOWS, Setting, error, residual_of
 from jfric.fits.comparison.folds import folds_of, held_out_over_fitted
 from jfric.fits.comparison.residual_tests import Rows, residual_tests, wald
@@ -322,6 +326,23 @@ def test_windows_are_simulated_as_the_record_that_they_are_cut_from():
     few = jfric.Experiment(t[::10], y={"x": np.cos(t[::10])})
     task = prepare(swing, few, free, residual=jfric.Windows(0.5))
     assert not isinstance(task.objective.model, jfric.SampledModel)
+
+
+def test_a_curve_begins_at_the_simplest_law_that_rises_with_the_velocity(monkeypatch):
+    """Fitted for that where it is not among the laws that are compared, and only once."""
+    fitted = []
+
+    def fit(problem, pieces, free, **options):
+        fitted.append((set(free), pieces, options))
+        return SimpleNamespace(values={"parameters.F_c": 3.0, "parameters.F_v": 0.5})
+
+    monkeypatch.setattr(compare_laws, "fit", fit)
+    candidates = candidate_laws(axis(), 0.2)
+    given = SimpleNamespace(values={}, kept={"mass.m": jfric.Free(1.0, 4.0)})
+    for _ in range(2):
+        found = _Comparison._simple(given, candidates, 0, ["piece"], {"starts": 2})
+        assert found == {"parameters.F_c": 3.0, "parameters.F_v": 0.5}
+    assert fitted == [({"mass.m", "parameters.F_c", "parameters.F_v"}, ["piece"], {"starts": 2})]
 
 
 def test_samples_have_rows_on_an_even_grid_where_there_is_one():

@@ -186,3 +186,28 @@ def test_the_form_to_be_lowered_decides_the_same():
     assert np.mean(np.asarray(one.near) == np.asarray(other.near)) > 0.999
     assert np.any(one.near)
     assert np.all(np.asarray(other.retry) > 0.0)
+
+
+def test_a_zero_just_before_the_end_of_a_step_is_not_taken_for_none():
+    """Sines that are below zero at the end alone, by less than the terms of high degree."""
+    rng = np.random.default_rng(5)
+    zero = 1.0 - 10.0 ** rng.uniform(-10.0, -6.0, 2_000)
+    # At the beginning the sine is positive, with a phase of its own below half a turn.
+    phase = rng.uniform(0.3, np.pi - 0.1, zero.size)
+    k = np.arange(ORDER + 1)
+    # sin(phase - rate s)
+    rate = (phase / zero)[:, None]
+    p = np.sin(phase[:, None] - 0.5 * np.pi * k) * rate**k
+    p /= np.array([math.factorial(i) for i in k], float)
+    decided, root = jax.jit(jax.vmap(_alone))(jnp.asarray(p))
+    assert np.mean(decided) > 0.5
+    assert not np.any(np.asarray(decided) & (np.asarray(root) > 1.0))
+
+
+def _alone(p):
+    found = isolate(
+        p[:, None], jnp.zeros(1, jnp.int32), jnp.zeros(1),
+        certificate_order=CONSTANTS.certificate_order, rounding=CONSTANTS.rounding,
+        newton=CONSTANTS.newton,
+    )  # fmt: skip
+    return found.decided, found.root

@@ -15,6 +15,7 @@ import pytest
 
 import jfric
 from jfric.contact.impact import solve_impact
+from jfric.contact.pivoting import TRIES, select_flips, start_pivoting
 
 RNG = np.random.default_rng
 #: Random problems of one kind.
@@ -399,3 +400,17 @@ def test_impacts_do_not_depend_on_the_order_of_contacts():
         np.asarray(second.velocity)[both], np.asarray(first.velocity)[both][:, rows],
         rtol=0, atol=1e-10,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("restarts", [0, 2])
+def test_a_decision_that_comes_no_further_starts_again_and_then_flips_one(restarts):
+    """Always the same two contacts violate their laws."""
+    state, found = start_pivoting(), []
+    for _ in range(4 * (TRIES + 2)):
+        flips = select_flips(jnp.array([False, True, True]), state, restarts=restarts)
+        found.append((bool(flips.restart), flips.chosen.tolist()))
+        state = flips.pivoting
+    once, again = [(False, [False, True, True])] * (TRIES + 1), [(True, [False, True, False])]
+    last = [(False, [False, True, False])] * (len(found) - (restarts + 1) * len(once) - restarts)
+    assert found == (once + again) * restarts + once + last
+    assert (int(state.flips), int(state.restarts)) == (len(found), restarts)

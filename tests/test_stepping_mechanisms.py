@@ -13,6 +13,7 @@ from references import moreau_crank
 
 import jfric
 from jfric.files.read_toml import loads
+from jfric.solvers.time_stepping.opposed import _partners
 from jfric.system.joint_checks import require_free_gaps
 from jfric.verification.configs import shipped
 
@@ -279,6 +280,12 @@ def held_closed(**friction):
         },
         time=0.2,
     )
+
+
+def test_partners_of_opposed_contacts_stand_behind_those_without_normals():
+    """Two frictions, then three contacts: the first and the last press on both sides of a part."""
+    assert _partners(5, 2, np.array([[0, 2]])).tolist() == [0, 1, 4, 3, 2]
+    assert _partners(4, 0, np.array([[3, 1], [0, 2]])).tolist() == [2, 3, 0, 1]
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])

@@ -125,6 +125,13 @@ def test_a_full_disk_is_reported_and_the_sweep_goes_on(tmp_path, whole, monkeypa
     assert "No space left on device" in message
     assert "finished are kept" in message
     assert "\n" not in message
+    # Whoever looks into the store meanwhile sees what is there: nothing but zeros in the rest.
+    kept = jfric.open_sweep(store)
+    missing = np.asarray(kept["status"]) == -1
+    assert missing.sum() == LANES - 3 * BLOCK
+    for name in ("steps", "flags"):
+        assert not np.any(np.asarray(kept[name])[np.argwhere(missing).ravel()[BLOCK:]])
+    assert np.all(np.asarray(kept["steps"])[~missing] > 0)
     arrays, computed = run(store)
     # Six arrays: three tiles were complete, of the fourth there were three chunks.
     assert computed == LANES - 3 * BLOCK

@@ -214,3 +214,28 @@ def test_what_has_no_path_is_refused(old, new, sentence):
     problem = loads(text.replace(old, new)).problem
     with pytest.raises(jfric.ProblemError, match=f"^{sentence}"):
         jfric.trace(problem, "parameters.T", 0.0, 1.0)
+
+
+CIRCLE = """
+dofs = ["x", "y"]
+time = {end = "1 s"}
+parameters = {p = 0.1}
+initial = {x = {q = 0.9949874371066199}, y = {q = 0.9949874371066199}}
+mass = {a = {dof = "x", m = 1.0}, b = {dof = "y", m = 1.0}}
+joint = {constraint = "y - x"}
+polynomial_spring = {dof = "x", k = [0.0, 1.0]}
+load = {dof = "x", F = "1 - $p*$p"}
+"""
+
+
+def test_a_closed_curve_of_equilibria_ends_where_it_began():
+    """Where p^2 + x^2 = 1; both folds lie at x = 0."""
+    path = jfric.trace(loads(CIRCLE).problem, "parameters.p", -2.0, 2.0, seeds=[0.1])
+    (branch,) = path.branches
+    assert branch.closed
+    np.testing.assert_allclose(branch.parameter[[0, -1]], 0.1, rtol=1e-12)
+    np.testing.assert_allclose(branch.parameter**2 + branch.q[:, 0] ** 2, 1.0, atol=1e-9)
+    assert [point.kind for point in branch.special] == ["fold", "fold"]
+    assert sorted(point.parameter for point in branch.special) == pytest.approx([-1.0, 1.0])
+    angle = np.unwrap(np.arctan2(branch.q[:, 0], branch.parameter))
+    assert abs(angle[-1] - angle[0]) == pytest.approx(2.0 * np.pi)
