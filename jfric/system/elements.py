@@ -203,7 +203,7 @@ class Contact(eqx.Module):
 
     @property
     def partner(self) -> str | None:
-        """What the point of a link touches in space; None in the plane."""
+        """Name of the surface or sphere that a point touches in space; None in the plane."""
         return self.surface if self.sphere is None else self.sphere
 
     @property

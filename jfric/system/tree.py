@@ -325,15 +325,8 @@ def tree_of(problem: AbstractProblem) -> Tree:
     still = np.asarray([kind != "prismatic" for kind in bodies.kinds])[:, None]
     twist = jnp.concatenate([jnp.where(still, 0.0, axis), jnp.where(still, axis, 0.0)], axis=1)
     owners = np.asarray([b for b, own in enumerate(bodies.dofs) for _ in own])
-    # Inertias about the origins of links, then those of bodies.
-    moment, K_com = m[:, None] * com, products(com, CROSS)
-    K_moment, mass = m[:, None, None] * K_com, m[:, None, None] * jnp.eye(3)
-    upper = jnp.concatenate([_symmetric(J) - K_moment @ K_com, K_moment], axis=2)
-    inertia = jnp.concatenate([upper, jnp.concatenate([-K_moment, mass], axis=2)], axis=1)
     inside = jnp.stack([jnp.asarray(bodies.inside[x]) for x in order])
-    X = carrying(inside, jnp.zeros_like(com))
-    inertia = X @ inertia @ jnp.swapaxes(X, 1, 2)
-    first = jnp.einsum("kij,kj->ki", inside, jnp.append(moment, m[:, None], axis=1))
+    inertia, first = _inertias(inside, m, com, J)
     of_body = [[float(bodies.body[x] == b) for x in order] for b in range(len(bodies.kinds))]
     sums = jnp.asarray(of_body, m.dtype)
     armature = [links[x].armature for x in order for _ in links[x].coordinates(x)]
@@ -351,6 +344,18 @@ def tree_of(problem: AbstractProblem) -> Tree:
         inside=inside,
         names=tuple((name, bodies.body[name]) for name in order),
     )
+
+
+def _inertias(frames: Float[Array, "l 4 4"], m, com, J) -> tuple[Array, Array]:
+    """Inertias (l, 6, 6) of links about the origins of their bodies, and first moments (l, 4), by
+    the frames of the links in those of the bodies."""
+    moment, K_com = m[:, None] * com, products(com, CROSS)
+    K_moment, mass = m[:, None, None] * K_com, m[:, None, None] * jnp.eye(3)
+    upper = jnp.concatenate([_symmetric(J) - K_moment @ K_com, K_moment], axis=2)
+    own = jnp.concatenate([upper, jnp.concatenate([-K_moment, mass], axis=2)], axis=1)
+    X = carrying(frames, jnp.zeros_like(com))
+    first = jnp.einsum("kij,kj->ki", frames, jnp.append(moment, m[:, None], axis=1))
+    return X @ own @ jnp.swapaxes(X, 1, 2), first
 
 
 def _stacked(rows: list[Any]) -> Array:
