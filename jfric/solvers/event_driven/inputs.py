@@ -58,6 +58,17 @@ def given(prepared: Prepared, equations: ModeEquations, t) -> Given:
     return signed._replace(bound=sizes)
 
 
+def _largest(prepared: Prepared, sliding: Float[Array, " nf"]) -> Float[Array, " nf"]:
+    """Coefficients of the largest forces of friction in any mode.
+
+    In stick the reaction may be as large to either side. What resists one way only is no friction,
+    and its limit may be far away.
+    """
+    nf = sliding.shape[0]
+    limits = prepared.static_positive[:nf], prepared.static_negative[:nf]
+    return jnp.where(jnp.minimum(*limits) == 0.0, jnp.abs(sliding), jnp.maximum(*limits))
+
+
 def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absolute: bool) -> Given:
     """Inputs from rows of bases, loads, belts and normal forces; magnitudes if ``absolute``."""
     mechanics, nf = prepared.mechanics, prepared.nf
@@ -78,11 +89,7 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
     if nf:
         sliding = equations.sliding
         if absolute:
-            # In stick the reaction may be as large to either side: it contributes to the scale in
-            # any mode. What resists one way only is no friction, and its limit may be far away.
-            limits = prepared.static_positive, prepared.static_negative
-            one_way = jnp.minimum(*limits)[:nf] == 0.0
-            sliding = jnp.where(one_way, jnp.abs(sliding), jnp.maximum(*limits)[:nf])
+            sliding = _largest(prepared, sliding)
         force = force + matmul(sized(mechanics.R_T[:nf].T) * sliding[None, :], normal)
     gap = jnp.where(constant[None, :], sized(mechanics.gap0)[:, None], 0.0)
     velocity = jnp.zeros((prepared.W.shape[0], w.shape[0]), w.dtype)
