@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 
 import jfric
 from jfric.contact import rules
+from jfric.contact.rules.planes import holding_friction
 from jfric.files.read_toml import load_config, loads
 from jfric.files.schema import json_schema
 from jfric.files.write_toml import dump
@@ -706,3 +707,14 @@ def test_a_guide_a_plane_and_a_wall_let_go_in_a_motion_that_exists(name):
     solution = jfric.simulate(problem, WITHOUT_DERIVATIVES, ts=ts).check()
     assert float(jfric.contact_residual(problem, solution).max()) < 1e-9
     assert np.ptp(np.asarray(solution.q)[:, :2]) > 1e-3
+
+
+@pytest.mark.parametrize("size", [0.25, 4.0])
+@pytest.mark.parametrize("angle", [0.3, 2.0])
+def test_friction_of_a_plane_that_is_held_across_stands_along_the_free_direction(size, angle):
+    """Only along one direction does friction move anything: there it takes away the push."""
+    along = np.array([np.cos(angle), np.sin(angle)])
+    D, push = size * np.outer(along, along), 0.1 * along
+    across = 1e-17 * np.array([-along[1], along[0]])
+    found = holding_friction(jnp.asarray(D), push + across, jnp.array([0.5, 0.5]), 2.0)
+    np.testing.assert_allclose(found, -push / size, atol=1e-12)
