@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import jfric
 from jfric.cli.main import app
 from jfric.files.read_toml import load_config
+from jfric.system import units
 from jfric.verification.configs import shipped
 
 EXACT = 1e-12
@@ -488,3 +489,14 @@ def test_a_part_that_is_none_is_refused(name, sentence):
     problem = load_config(shipped("ve0116")).problem
     with pytest.raises(jfric.ProblemError, match=sentence):
         jfric.observe(problem, [name])
+
+
+def test_tables_of_units_are_not_shared_half_written(tmp_path):
+    # pint writes its cache in place: a process that started meanwhile read an empty file.
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path))
+    try:
+        assert units._registry.__wrapped__().Quantity("1 kN").to("N").magnitude == 1000.0
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before)
+    assert not list(tmp_path.rglob("*"))

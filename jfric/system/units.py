@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import hashlib
 import math
 import re
 from collections.abc import Sequence
@@ -20,7 +19,6 @@ from decimal import Decimal, DecimalException
 from typing import Any, NamedTuple
 
 from jfric.errors import quoted
-from jfric.numerics.compilation import compilation_folder
 from jfric.system.expression import LONGEST, WORDS, Expression
 
 _DIGITS = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -108,10 +106,9 @@ class UnitError(ValueError):
 def _registry():
     import pint  # slow to import: only where a text with a unit occurs
 
-    folder = compilation_folder()
-    # The tables name the files that they were read from, which another installation lacks.
-    home = hashlib.sha256(f"{pint.__version__} {pint.__file__}".encode()).hexdigest()[:12]
-    return pint.UnitRegistry(cache_folder=folder and folder / f"units-{home}")
+    # Without pint's cache of its tables on disk: it is not safe when several processes start
+    # together, and reading the tables takes 0.1 s.
+    return pint.UnitRegistry()
 
 
 @functools.cache
