@@ -327,3 +327,21 @@ def test_event_just_before_the_end_of_a_run():
     )
     solution = jfric.simulate(block, jfric.EventDriven(flow="runge-kutta"))
     assert float(solution.events.time[0]) == pytest.approx(1.0, abs=1e-14)
+
+
+@pytest.mark.parametrize("rtol", [1e-10, 1e-4])
+def test_a_loose_tolerance_does_not_decide_what_slides(rtol):
+    """The last of three bodies, each on the one before it, slides; friction holds the others."""
+    mass = [[11.1, 1.1, 0.1], [1.1, 1.1, 0.1], [0.1, 0.1, 0.1]]
+    given = {"a": (1.2, 1.0), "b": (130.0, 480.0), "c": (8.0, 6.0)}
+    bodies = jfric.Problem(
+        [*given],
+        {
+            "load": {x: jfric.Load(x, load) for x, (load, _) in given.items()},
+            "friction": {x: jfric.Friction(x, limit=limit) for x, (_, limit) in given.items()},
+        },
+        matrices=jfric.Matrices(M=mass),
+        time=1.0,
+    )
+    end = jfric.simulate(bodies, jfric.EventDriven(flow="runge-kutta", rtol=rtol)).final
+    np.testing.assert_allclose(end.q, [0.0, 0.0, 0.5 * (8.0 - 6.0) / 0.1], rtol=0.0, atol=1e-12)

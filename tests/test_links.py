@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.files.read_toml import loads
+from jfric.files.read_toml import load_config, loads
 from jfric.system.assembly import energies
 from jfric.system.joint_equations import joint_equations
 from jfric.system.tree import SPINS
+from jfric.verification.configs import shipped
 
 #: All kinds of joints: a branch, two joints of one body, joints away from the origins of bodies.
 MACHINE = """
@@ -361,3 +362,11 @@ def test_a_joint_that_moves_no_mass_has_a_sentence():
 def test_a_robot_that_cannot_be_read_has_a_sentence(tmp_path, text, options, sentence):
     with pytest.raises(jfric.ProblemError, match=sentence):
         robot(tmp_path, text, **options)
+
+
+@pytest.mark.slow
+def test_an_arm_falls_with_a_loose_tolerance_too():
+    problem = load_config(shipped("r6_arm")).problem
+    end = jfric.simulate(problem, jfric.EventDriven(rtol=1e-4)).check().final.q
+    expected = [0.0, 3.19549083835, 0.0, -0.410452697771, 0.0, 2.88575652198, 0.4]
+    np.testing.assert_allclose(end, expected, rtol=0.0, atol=1e-5)

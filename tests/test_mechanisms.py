@@ -1,5 +1,7 @@
 """Mechanisms against solutions of their own by SciPy, event by event."""
 
+from pathlib import Path
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -353,3 +355,14 @@ def test_three_descriptions_of_a_slider_crank_agree():
     for other in found[1:]:
         for x, y, size in zip(found[0], other, (1.0, 10.0, 1.0), strict=True):
             np.testing.assert_allclose(x, y, rtol=0.0, atol=1e-10 * size)
+
+
+@pytest.mark.slow
+def test_pins_reverse_together_with_a_loose_tolerance():
+    text = (Path(__file__).parents[1] / "docs/howto/mechanism.md").read_text()
+    problem = loads(text.split("```toml\n")[1].split("```")[0]).problem
+    ends = [
+        jfric.simulate(problem, jfric.EventDriven(rtol=rtol)).check().final.q
+        for rtol in (1e-4, 1e-10)
+    ]
+    np.testing.assert_allclose(*ends, rtol=0.0, atol=1e-4)

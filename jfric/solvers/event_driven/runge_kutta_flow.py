@@ -50,6 +50,8 @@ from jfric.system.load_friction import CarriedRows
 
 #: Relative threshold for leading coefficients that count as zero.
 ZERO = 1e-11
+#: Tolerance above which it says nothing about what counts as zero.
+LOOSE = 1e-9
 #: Negligible changes of accelerations, in rounding errors of the direction of sliding.
 TURNED = 4.0
 #: Fraction of the largest velocity, in the metric of the masses, below which velocities are not
@@ -261,8 +263,10 @@ def threshold(rtol: float, dtype) -> float:
     """Fraction of its contributions below which a leading coefficient of a guard is zero.
 
     A coefficient hidden by the integration error is zero: otherwise this error would decide ties.
+    Errors of loose steps do decide them: next to contributions of large forces that cancel, what
+    moves a light body would vanish, too, and neither stick nor sliding would fit.
     """
-    return max(ZERO, constants(dtype).zero, 30 * rtol)
+    return max(ZERO, constants(dtype).zero, 30 * min(rtol, LOOSE))
 
 
 def factor_of_step(ratio, order: int):
