@@ -52,6 +52,7 @@ def solver(name: str) -> Any:
         "general": lambda: jfric.EventDriven(kernel="general", **limits),
         "lowered": lambda: jfric.EventDriven(kernel="lowered", **limits),
         "runge-kutta": lambda: jfric.EventDriven(flow="runge-kutta", **limits),
+        "loose": lambda: jfric.EventDriven(flow="runge-kutta", rtol=1e-4, **limits),
         "moreau-jean": lambda: jfric.MoreauJean(dt=2e-3),
         "quasi-static": lambda: jfric.QuasiStatic(increments=100),
         "smoothed": lambda: jfric.Smoothed(width=1e-2, max_steps=20_000),
