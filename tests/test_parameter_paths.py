@@ -86,6 +86,24 @@ def test_a_short_path_is_refused_where_there_are_two(short):
         find_path(loads(TOML + BESIDE).problem, short)
 
 
+def test_a_shared_parameter_has_the_dimension_of_its_fields():
+    text = 'dofs = ["u"]\n[time]\nend = 1\n[parameters]\nV = "0.1 m/s"\nr = 2.0\n'
+    text += '[mass]\ndof = "u"\nm = "$r"\n'
+    text += '[friction]\ndof = "u"\nmu = 0.3\nN = "$r"\nbelt = "- $V"\n'
+    problem = loads(text).problem
+    found = path_dimension(problem, "parameters.V")
+    assert found is not None
+    assert found.unit == "m/s"
+    # A mass and a force: none that both have.
+    assert path_dimension(problem, "parameters.r") is None
+    changed = jfric.set_parameters(problem, {"parameters.V": "20 cm/s"})
+    assert float(jfric.get_parameter(changed, "parameters.V")) == 0.2
+    with pytest.raises(jfric.ProblemError, match=r"parameters.V: found 'N' \(a force\), expected"):
+        jfric.set_parameters(problem, {"parameters.V": "3 N"})
+    with pytest.raises(KeyError, match=r"no parameter 'V'; did you mean 'parameters.V'\?"):
+        find_path(problem, "V")
+
+
 def test_an_element_without_a_name_keeps_its_path_beside_others():
     friction = jfric.Friction("u", jfric.Coulomb(0.1), N=10.0)
     both = {"mass": jfric.Mass("u", 1.0), "friction": {"friction": friction, "mu": friction}}

@@ -136,7 +136,8 @@ def find_path(problem: AbstractProblem, path: str) -> str:
     accepted = dict(_spellings(problem, full))
     if path in accepted:
         return accepted[path]
-    close = close_matches(path, [*full, *accepted], cutoff=0.3)
+    close = [x for x in full if x.endswith(f".{path}")]
+    close = close or close_matches(path, [*full, *accepted], cutoff=0.3)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     raise KeyError(f"no parameter {quoted(path)}{hint} (jfric.parameters lists all)")
 
@@ -170,7 +171,20 @@ def _dimension(problem: AbstractProblem, keys: Sequence[str]) -> Dimension | Non
         return matrix_dimension(rest[0], kinds[0], kinds[0]) if len(set(kinds)) == 1 else None
     if part == "initial":
         return START[rest[-1]].dimension(problem.dofs.get(rest[0]))
+    if part == "parameters":
+        return _shared_dimension(problem, rest[0])
     return None
+
+
+def _shared_dimension(problem: AbstractProblem, name: str) -> Dimension | None:
+    """Dimension of the fields that are this shared parameter alone; None where they differ."""
+    alone = (f"${name}", f"-${name}")
+    found = {
+        _dimension(problem, tuple(map(_key, path)))
+        for path, leaf in _leaves(problem)
+        if isinstance(leaf, Expression) and leaf.text.replace(" ", "") in alone
+    }
+    return found.pop() if len(found) == 1 else None
 
 
 def _dimensions(problem: AbstractProblem, text: UnitText, keys: Sequence[str]) -> Any:

@@ -54,7 +54,8 @@ def read_experiments(
     if chosen.data is None:
         raise ProblemError(
             f"{chosen.path}: data: missing; give the columns of the files, such as [data] time = "
-            '"t" and [data.y] u = {column = "position", unit = "mm"}'
+            '"t" and [data.y] u = {column = "position", unit = "mm"}; jfric fit FILE --init DATA '
+            "prints such a table"
         )
     paths = [files] if isinstance(files, str | Path) else list(files)
     found = [e for path in paths for e in _experiments(chosen.data, Path(path))]
