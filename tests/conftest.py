@@ -23,8 +23,6 @@ if "JFRIC_CACHE_DIR" not in os.environ:
     os.environ["JFRIC_CACHE_DIR"] = str(
         (cache_directory() or Path(".pytest_cache/xla")).with_name("tests")
     )
-# What ``--help`` says of completion depends on whether typer finds out which shell started it.
-os.environ["_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"] = "1"
 compile_quickly()
 # Most tests compile for longer than they run. ``XLA_FLAGS=--xla_backend_optimization_level=3``
 # tests the code that users run.
