@@ -1,10 +1,32 @@
 """The ``jfric`` command: every module of :mod:`jfric.cli` adds its own commands."""
 
-# The imports add the commands, in the order of ``jfric --help``.
-from jfric.cli import init, run, sweep, periodic, response, returns, basins, fit, compare, statics  # noqa: F401, I001
-from jfric.cli import bias, export, verify, view, show  # noqa: F401
+from jfric.cli import (
+    basins,
+    bias,
+    compare,
+    export,
+    fit,
+    init,
+    periodic,
+    response,
+    returns,
+    run,
+    show,
+    statics,
+    sweep,
+    verify,
+    view,
+)
 from jfric.cli.app import app
 from jfric.cli.interrupt import end_within_seconds
+
+#: Modules in the order of ``jfric --help``, in which they need not have been imported.
+_MODULES = (
+    *(init, run, sweep, periodic, response, returns, basins, fit, compare, statics),
+    *(bias, export, verify, view, show),
+)
+_ORDER = [module.__name__ for module in _MODULES]
+app.registered_commands.sort(key=lambda command: _ORDER.index(command.callback.__module__))
 
 
 def main() -> None:
