@@ -12,7 +12,8 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.figures.curves import motion_curve
 from jfric.results.phases import phases
-from jfric.system.linkage import LINKAGE
+from jfric.system.linkage import LINKAGE, Pin
+from jfric.system.loops import in_space
 from jfric.system.places import GROUND, Line, Place, line, place, points_of, turned
 from jfric.system.polygons import polygon_gap
 
@@ -148,6 +149,7 @@ def posed(
     pins = [
         (over(place(problem, joint.points[0]).position), min(map(body, joint.points)) < 0)
         for joint in problem.labelled("pin", "weld").values()
+        if not (isinstance(joint, Pin) and in_space(problem, joint))
     ]
     springs = [
         (over(place(problem, s.points[0]).position), over(place(problem, s.points[1]).position))

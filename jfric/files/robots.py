@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import xml.etree.ElementTree as ET
@@ -24,14 +25,16 @@ from jfric.system.elements import Contact, Friction
 from jfric.system.joint import Joint
 from jfric.system.line_elements import Damper, Spring
 from jfric.system.link import GROUND, Link, coordinates_of
+from jfric.system.linkage import Pin
 from jfric.system.problem import InitialState
 
 #: Joints of MuJoCo by their numbers.
 _KINDS = ("free", "ball", "prismatic", "revolute")
 
 
-#: Constraint of MuJoCo between two joints.
-_OF_JOINTS = 2
+#: Constraints of MuJoCo: of a point of two bodies, and between two joints; the kind of object by
+#: which a body is meant.
+_OF_POINTS, _OF_JOINTS, _BODY = 0, 2, 1
 
 
 @printable
@@ -82,13 +85,14 @@ def read_robot(
     Bodies become :class:`jfric.Link`, with the inertia of drives (``armature``); ``frictionloss``
     of a joint becomes a set-valued :class:`jfric.Friction` with that limit, which holds the joint
     without creep; damping and springs of joints become :class:`jfric.Damper` and
-    :class:`jfric.Spring`; a joint that mimics another one has a :class:`jfric.Joint`. Joints keep
-    their names, with ``_`` for characters that names cannot have. ``base``: ``"free"`` lets the
-    first link of a URDF robot move. ``limits``: joints end at their ranges, by contacts without
-    restitution. ``locked``: positions [rad or m] of joints that do not move. The robot's print says
-    what was read, and what was not: actuators, sensors, contacts of bodies, constraints between
-    these, and meshes. Raises :class:`jfric.ProblemError` for a file that cannot be read, with the
-    element and the remedy. It needs MuJoCo (``pip install jfric[robots]``)::
+    :class:`jfric.Spring`; a joint that mimics another one has a :class:`jfric.Joint`, and a point
+    that two bodies share a :class:`jfric.Pin`. Joints keep their names, with ``_`` for characters
+    that names cannot have. ``base``: ``"free"`` lets the first link of a URDF robot move.
+    ``limits``: joints end at their ranges, by contacts without restitution. ``locked``: positions
+    [rad or m] of joints that do not move. The robot's print says what was read, and what was not:
+    actuators, sensors, contacts of bodies, welds, and meshes. Raises :class:`jfric.ProblemError`
+    for a file that cannot be read, with the element and the remedy. It needs MuJoCo
+    (``pip install jfric[robots]``)::
 
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "arm.xml"
@@ -186,12 +190,12 @@ class _Reader:
             raise ProblemError(f"{path}: gravity is along {along}; turn the model so that it is -z")
         if np.any(m.opt.gravity):
             self.elements["gravity"] = {"gravity": Gravity(float(-m.opt.gravity[2]))}
-        coupled = [e for e in range(m.neq) if m.eq_type[e] == _OF_JOINTS]
+        coupled = [e for e in range(m.neq) if m.eq_type[e] in (_OF_JOINTS, _OF_POINTS)]
         for e in coupled:
-            self._couple(e)
+            (self._couple if m.eq_type[e] == _OF_JOINTS else self._connect)(e)
         for what, count in (
             ("actuators", m.nu), ("sensors", m.nsensor), ("tendons", m.ntendon),
-            ("constraints between bodies", m.neq - len(coupled)),
+            ("constraints that are no joints", m.neq - len(coupled)),
             ("shapes of bodies, which touch nothing here", m.ngeom),
         ):  # fmt: skip
             if count:
@@ -217,6 +221,27 @@ class _Reader:
         text = f"{away(first)} - ({' + '.join(terms) or '0.0'})"
         if any(f"({x} - " in text for x in self._dofs()):
             self._add("joint", _named(m.joint(first).name, f"joint{first}"), Joint(text))
+
+    def _connect(self, e: int) -> None:
+        """Add a pin at the point of two bodies that a constraint holds together."""
+        m, points = self.model, []
+        name = _named(m.eq(e).name, f"connect{e}")
+        for i, which in enumerate((m.eq_obj1id[e], m.eq_obj2id[e])):
+            if m.eq_objtype[e] == _BODY:
+                body, at = int(which), m.eq_data[e][3 * i : 3 * i + 3]
+            else:
+                body, at = int(m.site_bodyid[which]), m.site_pos[which]
+            link, at = self.last[body], _numbers(at - self.shift[body])
+            if link == GROUND:
+                link = f"{name}_ground"
+                self._link(link, parent=GROUND, joint="fixed", at=at, R=np.eye(3))
+                points.append(link)
+                continue
+            own = self.elements["link"][link]
+            marked = dataclasses.replace(own, points={**own.points, name: at})
+            self.elements["link"][link] = marked
+            points.append(f"{link}.{name}")
+        self._add("pin", name, Pin((points[0], points[1])))
 
     def _dofs(self) -> list[str]:
         return [dof for n, x in self.elements["link"].items() for dof in x.coordinates(n)]

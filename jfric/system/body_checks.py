@@ -10,10 +10,12 @@ from jfric.system.body import Body, Ground, LinkSpring
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import Contact, Gap
 from jfric.system.linkage import Gear, Pin, Rolling, Slider, Weld
+from jfric.system.loops import in_loop, in_space
 from jfric.system.pin_friction import require_pin
 from jfric.system.places import GROUND, place, require_line, require_place
 from jfric.system.planes import require_plane
 from jfric.system.polygons import require_convex, require_polygon
+from jfric.system.surfaces import require_point
 
 _NAME = re.compile(r"[A-Za-z]\w*")
 
@@ -28,6 +30,9 @@ def require_body(problem: AbstractProblem, section: str, name: str, element: Any
         if name != section:
             raise ProblemError(f"{where}: there is one ground; write [ground]")
         _points(where, element.points)
+    if isinstance(element, Pin) and in_space(problem, element):
+        require_between_links(problem, where, element)
+        return
     if isinstance(element, LinkSpring | Pin | Weld):
         _two_places(problem, f"{where}.points", element.points)
     if isinstance(element, Pin | Weld):
@@ -45,6 +50,23 @@ def require_body(problem: AbstractProblem, section: str, name: str, element: Any
         _point_on(problem, where, element.point, element.line)
     if isinstance(element, Rolling):
         require_rolling(problem, where, element)
+
+
+def require_between_links(problem: AbstractProblem, where: str, pin: Pin) -> None:
+    """Raise :class:`ProblemError` for a pin between links that cannot be."""
+    if len(pin.points) != 2:
+        raise ProblemError(f"{where}.points: found {list(pin.points)!r}, needed are two points")
+    for point in pin.points:
+        require_point(problem, f"{where}.points", point, ground=True)
+    _two_sides(where, *pin.points)
+    for field in ("law", "radius"):
+        if getattr(pin, field) is not None:
+            raise ProblemError(
+                f"{where}.{field}: friction acts in joints of links; give [friction] the degree of "
+                "freedom of the joint"
+            )
+    if not in_loop(problem.section("link"), pin):
+        raise ProblemError(f"{where}.points: no joint moves one of both against the other")
 
 
 def _two_places(problem: AbstractProblem, where: str, points: Any) -> None:

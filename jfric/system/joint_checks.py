@@ -14,6 +14,7 @@ from jfric.system.inertia import is_concrete
 from jfric.system.initial_gaps import gap_rows, initial_gaps
 from jfric.system.joint_equations import joint_equations
 from jfric.system.joints import REDUNDANT, JointEquation, Joints, Tied, joints_of, tolerance_of
+from jfric.system.position_functions import OfGroup
 from jfric.system.start import started
 
 #: Newton steps towards a position that meets the equations, only for the message.
@@ -113,7 +114,8 @@ def _regular(rows: np.ndarray, equations: list[JointEquation]) -> None:
         name = equation.name
         if not np.all(np.isfinite(row)):
             raise ProblemError(f"{name}: is not finite, or has no slope, at the start")
-        if not np.any(row[2:]) and equation.held is None:
+        of_set = equation.held is not None or isinstance(equation.function, OfGroup)
+        if not np.any(row[2:]) and not of_set:
             raise ProblemError(f"{name}: has the slope zero at the start, and holds nothing there")
 
 

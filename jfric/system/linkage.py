@@ -25,7 +25,9 @@ ImpactLaw = Literal["coulomb", "none"]
 class Pin(eqx.Module):
     """Joint of two points that coincide; both bodies turn freely.
 
-    ``points``: references such as ``("crank.tip", "rod.left")``. Reactions ``x`` and ``y``.
+    ``points``: references such as ``("crank.tip", "rod.left")``. Reactions ``x`` and ``y``. Points
+    of links (:class:`jfric.Link`) coincide in space, and close a loop: reactions ``x``, ``y`` and
+    ``z``; what the joints in the loop do not give at the start follows. Two such pins are a hinge.
 
     ``law`` and ``radius`` [m] of the pin give it friction: a torque ``tau`` on the first body,
     against its turning relative to the second. The limit depends on the reaction ``R``, and this

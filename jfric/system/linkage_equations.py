@@ -12,7 +12,9 @@ from jfric.system.description import AbstractProblem
 from jfric.system.fields import Scalar
 from jfric.system.joints import JointEquation
 from jfric.system.linkage import LINKAGE, Gear, Pin, Rolling, Slider, Weld
+from jfric.system.loops import coinciding
 from jfric.system.places import OfPlaces, Place, line, place
+from jfric.system.position_functions import OfGroup
 from jfric.system.touching import CircleGap, LineGap, LineSliding
 
 
@@ -79,8 +81,14 @@ def linkage_equations(problem: AbstractProblem) -> list[JointEquation]:
     """Equations of all joints between bodies of a resolved problem."""
     found = []
     t, q, _ = problem.start()
+    between_links, group = coinciding(problem)
     for label, joint in problem.labelled(*LINKAGE).items():
-        equations = _equations(problem, joint, t, q)
+        if group is not None and label in between_links:
+            first = 3 * between_links.index(label)
+            own = {c: (OfGroup(group, first + i), "N") for i, c in enumerate("xyz")}
+            equations: dict[str, tuple[Callable, str]] = dict(own)
+        else:
+            equations = _equations(problem, joint, t, q)
         for name, (function, unit) in equations.items():
             own = f"{label}.{name}" if len(equations) > 1 else label
             rubs = name == "normal" and getattr(joint, "law", None) is not None

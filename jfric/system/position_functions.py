@@ -12,6 +12,7 @@ these rates is the acceleration without that of the coordinates.
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import functools
 import operator
@@ -37,6 +38,28 @@ class Instant(NamedTuple):
     #: Velocity at rest, and acceleration along the motion without acceleration.
     rate: Float[Array, " k"]
     bias: Float[Array, " k"]
+
+
+class AbstractGroup(eqx.Module):
+    """Functions ``g(q)`` that one array program computes, with derivatives of its own."""
+
+    @abc.abstractmethod
+    def __call__(self, t, q) -> Float[Array, " k"]:
+        """Values at the positions ``q``."""
+
+    @abc.abstractmethod
+    def at(self, t, q, v) -> Instant:
+        """Values and derivatives where the velocities are ``v``."""
+
+
+class OfGroup(eqx.Module):
+    """One function of a group."""
+
+    group: AbstractGroup
+    row: int = eqx.field(static=True)
+
+    def __call__(self, t, q) -> Float[Array, ""]:
+        return self.group(t, q)[self.row]
 
 
 class PlaceTable(eqx.Module):
@@ -145,6 +168,7 @@ class Together(eqx.Module):
     table: PlaceTable | None
     of_places: tuple[Alike | Straight, ...]
     of_texts: tuple[Alike, ...]
+    groups: tuple[AbstractGroup, ...]
     #: Functions in Python, which take all positions.
     others: tuple[Callable, ...]
     #: Quantities that each text names: 0 for time, then degrees of freedom.
@@ -164,6 +188,7 @@ class Together(eqx.Module):
         if self.table is not None:
             found += [f(x) for f, x in self._rows(self.table(q))]
         found += [f(x) for f, x in zip(self.of_texts, self._named(t, q), strict=True)]
+        found += [g(t, q) for g in self.groups]
         found += [g(t, q)[None] for g in self.others]
         return self._in_order(jnp.concatenate(found))
 
@@ -171,7 +196,8 @@ class Together(eqx.Module):
         """Values and derivatives where the velocities are ``v`` (n,)."""
         parts = []
         if self.of_places or self.of_texts:
-            parts.append(self._of_groups(t, q, v))
+            parts.append(self._of_rows(t, q, v))
+        parts += [g.at(t, q, v) for g in self.groups]
         if self.others:
             parts.append(self._of_others(t, q, v))
         found = parts[0]
@@ -203,7 +229,7 @@ class Together(eqx.Module):
             at += group.shape[0]
         return found
 
-    def _of_groups(self, t, q, v) -> Instant:
+    def _of_rows(self, t, q, v) -> Instant:
         """Functions between bodies, and texts, at one instant."""
         found, along = [], []
         if self.table is not None:
@@ -262,6 +288,7 @@ def together(functions: Sequence[Callable], n: int) -> Together:
     """One or more ``functions`` of time and ``n`` positions, to be evaluated together."""
     kinds: dict[Any, list[tuple[int, OfPlaces, list[Place]]]] = {}
     texts: dict[Any, list[int]] = {}
+    groups: dict[int, tuple[AbstractGroup, list[int]]] = {}
     others: list[int] = []
     straight: dict[Any, bool] = {}
     for i, function in enumerate(functions):
@@ -275,6 +302,10 @@ def together(functions: Sequence[Callable], n: int) -> Together:
         elif isinstance(function, TextFunction) and function.names:
             like = function.text, len(function.names), _structure(function.parts)
             texts.setdefault(like, []).append(i)
+        elif isinstance(function, OfGroup):
+            _, members = groups.setdefault(id(function.group), (function.group, []))
+            assert function.row == len(members), "all functions of a group follow each other"
+            members.append(i)
         else:
             others.append(i)
     of_places, at, rows, order = [], [], [], []
@@ -299,6 +330,7 @@ def together(functions: Sequence[Callable], n: int) -> Together:
         of_texts.append(Alike(stacked, (len(alike), len(first.names))))
         named += [tuple(map(known.index, f.names)) for f in alike]
         order += members
+    order += [i for _, members in groups.values() for i in members]
     order += others
     timed = any(0 in own for own in named)
     timed = timed or any(depends_on_time(functions[i], n) for i in others)
@@ -306,6 +338,7 @@ def together(functions: Sequence[Callable], n: int) -> Together:
         PlaceTable(jnp.stack(at), tuple(rows)) if at else None,
         tuple(of_places),
         tuple(of_texts),
+        tuple(group for group, _ in groups.values()),
         tuple(functions[i] for i in others),
         tuple(named),
         tuple(map(order.index, range(len(order)))),

@@ -20,7 +20,8 @@ from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, scalar
 from jfric.system.inertia import is_concrete
 from jfric.system.link import Link, turns_of
-from jfric.system.linkage import has_joints
+from jfric.system.linkage import Pin, has_joints
+from jfric.system.loops import in_loop, in_space
 from jfric.system.naming import parameters, path_dimension, without_texts
 from jfric.system.validation import require_values, validate
 
@@ -190,7 +191,7 @@ class Problem(AbstractProblem):
             for section, group in elements.items()
         )
         given, free = self._with_bodies(dict(initial or {}))
-        self._with_links(given)
+        free |= self._with_links(given)
         given_velocities = {dof for dof, state in given.items() if not _is_zero(state.v)}
         self.initial = OrderedDict((dof, given.pop(dof, InitialState())) for dof in self.dofs)
         self.initial.update(given)
@@ -269,9 +270,22 @@ class Problem(AbstractProblem):
             self.elements["body"][name] = at_rest(body)
         return given, free
 
-    def _with_links(self, given: dict[str, InitialState]) -> None:
+    def _with_links(self, given: dict[str, InitialState]) -> set[tuple[str, str]]:
         """Add the degrees of freedom of links; quaternions start without a turn unless they are
-        ``given``."""
+        ``given``. The states of joints in loops that are not given are returned; nobody gives
+        rates of quaternions."""
+        free: set[tuple[str, str]] = set()
+        every = self.elements.get("link", {}).items()
+        links = {name: link for name, link in every if isinstance(link, Link)}
+        for pin in self.elements.get("pin", {}).values():
+            if not (isinstance(pin, Pin) and in_space(self, pin)):
+                continue
+            for dof in in_loop(links, pin):
+                turns = any(dof in turns_of(x.coordinates(name)) for name, x in links.items())
+                if dof not in given or (turns and _is_zero(given[dof].v)):
+                    free.add((dof, "v"))
+                if dof not in given and not turns:
+                    free.add((dof, "q"))
         for name, link in self.elements.get("link", {}).items():
             own = link.coordinates(name) if isinstance(link, Link) else {}
             for dof, kind in own.items():
@@ -282,6 +296,7 @@ class Problem(AbstractProblem):
             turns = turns_of(own)
             if turns and not any(dof in given for dof in turns):
                 given[turns[0]] = InitialState(1.0)
+        return free
 
 
 def _is_zero(value) -> bool:

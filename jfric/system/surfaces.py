@@ -80,21 +80,21 @@ class OnSurface(eqx.Module):
         motion, sides = self.tree.motion(here, v), self._sides()
         centre, partner = self._placed(here.frames)
         V, A, about = ([rows(x, i) for i in sides] for x in (*motion, here.about))
-        moved = _moved(V[0], about[0], centre)
+        carried = moved(V[0], about[0], centre)
         arm = partner[:, :3, 3] - about[1]
         slopes = jnp.concatenate([partner[:, :3, :3], arm[:, :, None]], axis=2)
         slopes = products(V[1][:, :3], CROSS) @ slopes
         slopes = slopes.at[:, :, 3].add(V[1][:, 3:])
         turned = jnp.pad(slopes, ((0, 0), (0, 1), (0, 0)))
         (distance, at, E), (_, at_rate, E_rate) = jax.jvp(
-            self.directions, (centre, partner), (moved, turned)
+            self.directions, (centre, partner), (carried, turned)
         )
         speed, rate, W = 0.0, 0.0, 0.0
         for sign, i in ((1.0, 0), (-1.0, 1)):
             arm = at - about[i]
-            speed = speed + sign * _moved(V[i], about[i], at)
+            speed = speed + sign * moved(V[i], about[i], at)
             rate = rate + sign * (
-                _moved(A[i], about[i], at)
+                moved(A[i], about[i], at)
                 + jnp.einsum("cij,cj->ci", products(V[i][:, :3], CROSS), at_rate)
             )
             # Forces along the three directions, by the twists of the coordinates.
@@ -110,7 +110,7 @@ class OnSurface(eqx.Module):
         return self.gaps(q)[0]
 
 
-def _moved(twist: Float[Array, "c 6"], about, at) -> Float[Array, "c 3"]:
+def moved(twist: Float[Array, "c 6"], about, at) -> Float[Array, "c 3"]:
     """Velocities at places of what moves with twists about other places."""
     turned = jnp.einsum("cij,cj->ci", products(twist[:, :3], CROSS), at - about)
     return twist[:, 3:] + turned
@@ -223,7 +223,7 @@ def _joined(contacts: list[OnSurface]) -> OnSurface:
 def gap_in_space(problem: AbstractProblem, tree: Tree, contact: Contact) -> OnSurface:
     """The gap of a contact in space of a resolved ``problem``."""
     (first, own), (second, partner) = (
-        _placed(problem, tree, str(x)) for x in (contact.point, contact.partner)
+        placed_in_space(problem, tree, str(x)) for x in (contact.point, contact.partner)
     )
     numbers = {
         "own": own[None],
@@ -256,7 +256,7 @@ def _number(x: Any) -> Float[Array, " 1"]:
     return jnp.zeros((1,)) if x is None else jnp.asarray(x)[None]
 
 
-def _placed(problem: AbstractProblem, tree: Tree, reference: str) -> tuple[int, Array]:
+def placed_in_space(problem: AbstractProblem, tree: Tree, reference: str) -> tuple[int, Array]:
     """Body of the tree that a point of a link, or the ground, belongs to, and the frame there."""
     name, _, point = reference.partition(".")
     body, frame = tree.links[name] if name != GROUND else (-1, jnp.eye(4))
@@ -281,7 +281,7 @@ def require_in_space(problem: AbstractProblem, where: str, contact: Contact) -> 
             "clearance between both"
         )
     for field, names in (("point", False), (other, True)):
-        _require_point(problem, f"{where}.{field}", getattr(contact, field), ground=names)
+        require_point(problem, f"{where}.{field}", getattr(contact, field), ground=names)
     links, name = problem.section("link"), str(contact.point).partition(".")[0]
     if name not in moving(links) and str(contact.partner).partition(".")[0] not in moving(links):
         raise ProblemError(
@@ -293,7 +293,8 @@ def require_in_space(problem: AbstractProblem, where: str, contact: Contact) -> 
         raise ProblemError(f"{where}.{field}: is given without sphere")
 
 
-def _require_point(problem: AbstractProblem, where: str, reference: Any, ground: bool) -> None:
+def require_point(problem: AbstractProblem, where: str, reference: Any, ground: bool) -> None:
+    """Raise :class:`ProblemError` for a name that is no point of a link, nor that of the ground."""
     links = problem.section("link")
     known = [*links, *([GROUND] if ground else [])]
     name, dot, point = str(reference).partition(".")
