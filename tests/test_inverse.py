@@ -1,5 +1,7 @@
 """Inverse-dynamics regression on a made record with known parameters, and its refusals."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -149,3 +151,54 @@ def test_missing_samples_are_refused_in_one_sentence():
     spoilt = Experiment(whole.t, u=whole.u, y={"x": y}, mask=np.isfinite(y))
     with pytest.raises(jfric.ProblemError, match=r"y\.x: found 1 missing samples, the first at"):
         inverse_regression(problem(), spoilt, NAMES)
+
+
+def test_friction_of_all_joints_of_an_arm():
+    """Torques that two arms need on a given path, by d'Alembert's principle for point masses."""
+    t = np.arange(0.0, 8.0, 1e-3)
+    waves = {"shoulder": (0.9, 2.0), "elbow": (0.7, 3.1)}
+    q, v, a = (
+        np.stack([f(*waves[x]) for x in waves])
+        for f in (
+            lambda A, w: A * np.sin(w * t),
+            lambda A, w: A * w * np.cos(w * t),
+            lambda A, w: -A * w * w * np.sin(w * t),
+        )
+    )
+    # Angles of both arms (1 m) from below, with 2 kg and 1 kg at their ends.
+    angle, rate, bend = (np.cumsum(x, axis=0) for x in (q, v, a))
+    along = np.stack([np.cos(angle), np.sin(angle)])
+    inwards = np.stack([-np.sin(angle), np.cos(angle)])
+    moved = np.cumsum(bend * along + rate**2 * inwards, axis=1)
+    needed = np.array([2.0, 1.0])[:, None] * (moved + np.array([0.0, 9.81])[:, None, None])
+    # Each joint turns all that it carries about itself.
+    second = np.sum(needed[:, 1] * along[:, 1], axis=0)
+    first = np.sum((needed[:, 0] + needed[:, 1]) * along[:, 0], axis=0) + second
+    torque = np.stack([first, second]) + np.array([[4.0], [1.5]]) * np.sign(v) + 0.3 * v
+    link = {"axis": (0, -1, 0), "com": (0, 0, -1.0)}
+    links = {
+        "shoulder": jfric.Link(m=2.0, **link),
+        "elbow": jfric.Link(m=1.0, parent="shoulder", at=(0, 0, -1.0), **link),
+    }
+    arm = jfric.Problem(
+        [],
+        {
+            "link": links,
+            "gravity": jfric.Gravity(9.81),
+            "friction": {x: jfric.Friction(x, limit=1.0) for x in links},
+            "damper": {x: jfric.Damper(x, 1.0) for x in links},
+            "load": {x: jfric.Load(x, 0.0) for x in links},
+        },
+    )
+    data = jfric.Experiment(
+        t,
+        u={f"load.{x}.F": torque[i] for i, x in enumerate(links)},
+        y={x: q[i] for i, x in enumerate(links)},
+    )
+    names = [f"{s}.{x}.{f}" for s, f in (("friction", "limit"), ("damper", "c")) for x in links]
+    floating = dataclasses.replace(links["elbow"], joint="ball")
+    loose = jfric.Problem([], {"link": links | {"elbow": floating}}, time=1.0)
+    with pytest.raises(jfric.ProblemError, match=r"link.elbow: found a joint, which the regr"):
+        jfric.inverse_regression(loose, data, ["link.shoulder.m"])
+    found = jfric.inverse_regression(arm, data, names, slowest=0.1)
+    np.testing.assert_allclose(found.vector, [4.0, 1.5, 0.3, 0.3], rtol=2e-3)

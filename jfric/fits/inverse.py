@@ -154,7 +154,8 @@ def inverse_regression(
     if not paths:
         raise ProblemError("names: found none, give parameters such as 'mass.m'")
     problem, chosen = in_loop(problem, chosen, closed=False)
-    require_features(problem, "the regression of the equation of motion", CONSTANT)
+    takes = CONSTANT | {"varying"}
+    require_features(problem, "the regression of the equation of motion", takes)
     if problem.section("contact"):
         raise ProblemError(
             "contact: normal forces of unilateral contacts are not measured, the regression needs "
