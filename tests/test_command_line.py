@@ -446,3 +446,10 @@ def test_every_help_shows_its_brackets():
             for opening, closing in ("()", "[]"):
                 assert shown.count(opening) == shown.count(closing), (name, shown)
             assert shown.rstrip()[-1] in ".)" or text == command.epilog, (name, shown)
+
+
+def test_devices_are_printed_and_nothing_else_is_asked():
+    from jfric.cli.main import app
+
+    done = CliRunner().invoke(app, ["--devices"])
+    assert (done.exit_code, done.stdout) == (0, "1 cpu\n")

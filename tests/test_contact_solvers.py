@@ -222,3 +222,11 @@ def test_unknown_and_unfit_methods_are_refused():
         require_method("lemk", 1)
     with pytest.raises(jfric.ProblemError, match="'closed-form' solves one contact, found 2"):
         require_method("closed-form", 2)
+
+
+def test_all_rows_may_be_negative():
+    from jfric.numerics.lemke import lemke
+
+    found = lemke(jnp.eye(2), jnp.array([-10.0, -20.0]))
+    assert bool(found.solved)
+    np.testing.assert_allclose(found.z, [10.0, 20.0], rtol=1e-14)

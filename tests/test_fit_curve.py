@@ -256,3 +256,10 @@ def test_bands_cover_what_they_say():
         band = found(axis((1.1,) * 5), record(problem, seed=seed)).band(speeds)
         inside.append(np.mean((band.low <= true) & (true <= band.high)))
     assert 0.85 <= np.mean(inside) <= 1.0
+
+
+def test_too_many_knots_are_refused():
+    e = jfric.Experiment(np.linspace(0.1, 1.0, 5), y={"x": np.arange(5.0)})
+    many = axis((1.0,) * 25, speeds=tuple(0.1 * i for i in range(25)))
+    with pytest.raises(jfric.ProblemError, match=r"speeds: found 25 knots, .* at 3 to 24 of them"):
+        jfric.fit_curve(many, e)

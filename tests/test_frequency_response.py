@@ -446,3 +446,24 @@ def test_a_contact_that_sticks_for_the_whole_cycle_begins_or_ends_to_slip(normal
     assert len(slips or ()) == 4
     assert not [p for p in curve.special if p.kind == "branch point"]
     assert change.parameter == pytest.approx(brentq(too_much, first, last, xtol=1e-14), abs=1e-9)
+
+
+def test_chosen_curves_have_their_own_labels():
+    one = near_its_peak()
+    curves = tuple(dataclasses.replace(one.curves[0], values={"damper.c": c}) for c in (1, 2, 3))
+    axis = jfric.plot_response(dataclasses.replace(one, curves=curves), curves=[2, 0]).axes[0]
+    words = [text.get_text() for text in axis.get_legend().get_texts()]
+    assert words == ["damper.c = 3", "damper.c = 1"]
+
+
+def test_both_ends_of_the_frequency_are_judged():
+    parts = {
+        "mass": jfric.Mass("x", 1.0),
+        "spring": jfric.Spring("x", 1.0),
+        "damper": jfric.Damper("x", 0.2),
+        "friction": jfric.Friction("x", jfric.Coulomb(0.1), N=jfric.Harmonic(1.0, 1.0, 0.5)),
+    }
+    # Positive until the end of a run at the first frequency, not at the last one.
+    problem = jfric.Problem(["x"], parts, time=1.0)
+    with pytest.raises(jfric.ProblemError, match=r"friction.N: found -1 at t = 0.702"):
+        jfric.frequency_response(problem, "friction.N", 0.9, 6.0)

@@ -413,3 +413,14 @@ def test_windows_of_a_record_do_not_begin_with_forgotten_sliders():
     record = jfric.Experiment(t, {}, {"u": np.sin(t)})
     with pytest.raises(jfric.ProblemError, match=r"z\.jenkins of an element that remembers"):
         jfric.fit(problem, record, {"jenkins.R": jfric.Free(0.1, 1.0)}, residual=jfric.Windows())
+
+
+def test_a_slider_beside_a_stop_starts_without_force():
+    parts = {
+        "mass": {"a": jfric.Mass("x", 1.0), "b": jfric.Mass("y", 1.0)},
+        "stop": jfric.Stop("x", k=100.0, gap=0.3),
+        "jenkins": jfric.Jenkins("y", 10.0, 1.0),
+    }
+    start = {"x": jfric.InitialState(0.2), "y": jfric.InitialState(0.0)}
+    s = jfric.simulate(jfric.Problem(["x", "y"], parts, initial=start, time=0.5))
+    assert s.final.q.tolist() == [0.2, 0.0]

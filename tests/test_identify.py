@@ -1,5 +1,6 @@
 """Fits of synthetic data: traps, bounds, what the data cannot tell, bad input."""
 
+import dataclasses
 import functools
 import re
 
@@ -449,3 +450,14 @@ def test_a_record_of_a_few_values_has_no_scatter():
         assert scatter(values, values > 0.0, 0.1) == 0.0
     values = np.random.default_rng(0).normal(size=(1, 4000))
     assert scatter(values, np.isfinite(values), 0.1) == pytest.approx(1.0, rel=0.1)
+
+
+def test_each_record_starts_from_its_own_value():
+    layout = ball_task()[2].objective.layout
+    assert layout.init[-2:].tolist() == [1.0, 0.8]
+
+
+def test_a_lower_bound_stays_one_in_json():
+    at = np.array([-1, 0, 1])
+    found = dataclasses.replace(fitted(), at_bound=at)
+    assert jfric.FitResult.from_json(found.to_json()).at_bound.tolist() == at.tolist()

@@ -187,3 +187,21 @@ def test_friction_of_a_belt_from_periods_and_amplitudes_of_its_limit_cycle():
     wrong = jfric.steady_states({"friction.belt": speed}, {"phase.x": period})
     with pytest.raises(jfric.ProblemError, match="no load that it could be relative to"):
         jfric.fit(belt, wrong, free, residual=jfric.SteadyStates())
+
+
+@pytest.mark.slow
+def test_harmonics_are_those_of_the_first_load():
+    """Two loads, whose common period is two of the first one."""
+    loads = {
+        "a": jfric.Load("x", jfric.Harmonic(1.0, 0.8)),
+        "b": jfric.Load("x", jfric.Harmonic(0.5, 1.2)),
+    }
+    parts = {"mass": jfric.Mass("x", 1.0), "spring": jfric.Spring("x", 1.0), "load": loads}
+    problem = jfric.Problem(("x",), parts | {"damper": jfric.Damper("x", 0.1)})
+    from jfric.fits.data.stacking import stack
+
+    c = np.array([0.1, 0.2])
+    rows = jfric.steady_states({"damper.c": c}, {"amplitude.x": np.zeros(2)})
+    data = jax.tree.map(lambda x: x[0], stack([rows], ("amplitude.x",), [0.0], [{}])[0])
+    found = jfric.SteadyModel(problem, transient=4).simulate_outputs({}, data)
+    np.testing.assert_allclose(found.y[:, 0], 1.0 / abs(0.36 + 0.8j * c), rtol=1e-10)

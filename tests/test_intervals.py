@@ -423,3 +423,21 @@ def test_profiles_and_pairs_of_the_page():
     (plot,) = plots(fit_panels.starts(record)).values()
     title = plot["layout"]["yaxis"]["title"]["text"]
     assert title == "cost, before the noise was estimated"
+
+
+@pytest.mark.slow
+def test_each_signal_has_its_own_spread():
+    from test_identify import FREE, NOISE, SOLVER, T, oscillator
+
+    from jfric.fits.series import series
+
+    rng = np.random.default_rng(3)
+    s = jfric.simulate(jfric.set_parameters(oscillator(), {"friction.mu": 0.11}), ts=T)
+    y = {"u": s.q[:, 0] + NOISE * rng.normal(size=T.size)}
+    y["v.u"] = s.v[:, 0] + 30 * NOISE * rng.normal(size=T.size)
+    free = {"friction.mu": FREE["friction.mu"]}
+    result = jfric.fit(oscillator(), jfric.Experiment(T, y=y), free, solver=SOLVER, starts=1)
+    first, second = series(result)
+    assert first.spread.min() == pytest.approx(result.sigma["u"], rel=0.1)
+    assert second.spread.min() == pytest.approx(result.sigma["v.u"], rel=0.1)
+    assert result.sigma["v.u"] > 2.0 * result.sigma["u"]

@@ -336,3 +336,64 @@ def test_friction_of_a_slider():
     found = jfric.observe(problem, ", ".join(expected)).values
     for name, value in expected.items():
         np.testing.assert_allclose(float(found[name]), value, rtol=1e-9, err_msg=name)
+
+
+#: Lengths follow from parameters.
+FOUR_BARS = """
+[parameters]
+r = "0.2 m"
+l = "0.7 m"
+c = "0.5 m"
+X = "0.8 m"
+Y = "0 m"
+[ground.points]
+far = ["$X", "$Y"]
+[body.crank]
+m = "1 kg"
+J = "1 kg*m^2"
+angle = "0.4 rad"
+omega = "1 rad/s"
+[body.crank.points]
+tip = ["$r", "0 m"]
+[body.rod]
+m = "1 kg"
+J = "1 kg*m^2"
+[body.rod.points]
+small = ["$l", "0 m"]
+[body.rocker]
+m = "1 kg"
+J = "1 kg*m^2"
+[body.rocker.points]
+top = ["$c", "0 m"]
+[pin.shaft]
+points = ["crank", "ground"]
+[pin.big]
+points = ["crank.tip", "rod"]
+[pin.small]
+points = ["rod.small", "rocker.top"]
+[pin.foot]
+points = ["rocker", "ground.far"]
+[time]
+end = "0.01 s"
+"""
+
+
+@pytest.mark.parametrize(
+    "lengths", [(0.42, 0.89, 0.1, -0.42, -0.35, 1.6), (0.8, 0.99, 0.11, -0.33, -0.8, -0.59)]
+)
+def test_a_start_is_found_from_bodies_that_are_turned(lengths):
+    """Four bars that Newton's method assembles from one of the turns only."""
+    from jfric.files.read_toml import loads
+    from jfric.system.start import started
+
+    paths = [*(f"parameters.{name}" for name in "rlcXY"), "initial.crank_phi.q"]
+    problem = loads(FOUR_BARS).problem
+    problem = jfric.set_parameters(problem, dict(zip(paths, lengths, strict=True)))
+    _, q, _ = started(problem).start()
+    at = dict(zip(problem.dofs, np.asarray(q), strict=True))
+    (_, l, c), turns = lengths[:3], [at["rod_phi"], at["rocker_phi"]]
+    tips = [
+        np.array([at[f"{name}_x"], at[f"{name}_y"]]) + size * np.array([np.cos(a), np.sin(a)])
+        for name, size, a in zip(("rod", "rocker"), (l, c), turns, strict=True)
+    ]
+    np.testing.assert_allclose(*tips, atol=1e-12)

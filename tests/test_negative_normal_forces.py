@@ -461,3 +461,9 @@ def test_a_start_inside_a_wall_is_a_status_where_it_is_traced(solver):
     table = jfric.sweep(problem, {"initial.y.q": [-0.9, -1.1]}, "final.y", solver=solver)
     assert table.status.values.tolist() == [0, int(jfric.Status.PENETRATION)]
     assert np.isnan(table["final.y"].values).tolist() == [False, True]
+
+
+def test_a_force_that_is_negative_by_little():
+    normal = jfric.Sum([1.0 - 1e-7, jfric.Harmonic(1.0, 3.0, 0.3)])
+    with pytest.raises(jfric.ProblemError, match=r"friction.N: found -\S+ at t = \S+ s, must not"):
+        _rubbed(normal, end=30.0)

@@ -711,3 +711,19 @@ def test_a_store_killed_while_it_was_created_begins_anew(tmp_path):
     sink, _ = execute(prepared, store=path, **SHAPE)
     assert isinstance(sink, ZarrTable)
     assert sink.unfinished() == []
+
+
+@pytest.mark.slow
+def test_a_sweep_shows_its_progress_on_a_terminal(monkeypatch):
+    import sys
+
+    from jfric.sweeps import progress
+
+    seen = []
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(
+        progress.Progress, "__enter__", lambda self: seen.append(self._shown) or self
+    )
+    parts = {"mass": jfric.Mass("x", 1.0), "spring": jfric.Spring("x", 1.0)}
+    jfric.sweep(jfric.Problem(["x"], parts, time=1.0), {"mass.m": [1.0, 2.0]}, "max.x")
+    assert seen == [True]

@@ -584,3 +584,13 @@ def test_a_motion_beyond_all_numbers_has_a_status_wherever_it_ends():
         expected = jfric.Status.OK if end < last else jfric.Status.NON_FINITE
         assert int(found.status) == expected
         assert float(found.final.t) == pytest.approx(min(end, last), abs=1e-9)
+
+
+def test_loads_of_fixed_steps_go_on_after_a_restart():
+    parts = {"mass": jfric.Mass("x", 1.0), "load": jfric.Load("x", jfric.Harmonic(1.0, 2.0))}
+    problem, solver = jfric.Problem(["x"], parts, time=2.0), jfric.MoreauJean(1e-2)
+    first = jfric.simulate(problem, solver, end=0.5)
+    whole, rest = (
+        jfric.simulate(problem, solver, **more).final.v for more in ({}, {"start": first.final})
+    )
+    np.testing.assert_allclose(rest, whole, atol=1e-12)

@@ -737,3 +737,24 @@ def test_a_new_position_stretches_a_slider_which_slips_where_its_limit_is_passed
         rest = t - slipped
         q, v = limit + v * rest - limit * rest**2 / 2, v - limit * rest
     np.testing.assert_allclose([s.final.q[0], s.final.v[0]], [q, v], rtol=1e-7)
+
+
+def test_a_function_sees_segments_by_their_names():
+    def deep(p):
+        return p.q[0] - jnp.where(p.segment[0] == 1, 0.01, 5.0)
+
+    parts = {
+        "mass": jfric.Mass("x", 1.0),
+        "stop": jfric.Stop("x", k=100.0, c=5.0, gap=0.0, release="limited"),
+        "event": {"deep": jfric.Event(deep, "up")},
+    }
+    start = {"x": jfric.InitialState(-0.1, 1.0)}
+    s = jfric.simulate(jfric.Problem(["x"], parts, initial=start, time=0.15))
+    (row,) = (row for row in s.event_table() if row["contact"] == "event.deep")
+    assert row["q"][0] == pytest.approx(0.01, abs=1e-12)
+
+
+def test_a_function_of_a_length_is_refused():
+    parts = {"mass": jfric.Mass("x", 1.0), "event": {"a": jfric.Event("sin(x) - 0.5 m")}}
+    with pytest.raises(jfric.ProblemError, match=r"found sin.* of something with a unit"):
+        jfric.simulate(jfric.Problem(["x"], parts, time=1.0))

@@ -1,6 +1,8 @@
 """Which law is recommended: differences over folds, verdicts, parameters that trade."""
 
+import base64
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -166,3 +168,12 @@ def test_a_page_of_a_comparison_has_its_table_and_picture():
     assert page.count("class=remark") == len(compared().warnings)
     none = comparison_page(found | {"recommended": None, "reason": "none is best"}, "compare-001")
     assert "<p>none is best</p>" in none
+
+
+def test_the_picture_is_sharp():
+    import json
+
+    record = {"title": "Axis", "config": "dofs", "data": [], "versions": {}, **compared().to_dict()}
+    page = comparison_page(json.loads(as_json(record)), "compare-001")
+    png = base64.b64decode(re.search(r'base64,([^"]+)"', page)[1])
+    assert int.from_bytes(png[16:20]) > 800  # width in pixels

@@ -474,3 +474,11 @@ def test_without_the_library_there_is_a_sentence(folder, monkeypatch):
     found = CliRunner().invoke(app, ["view", str(folder / "run")])
     assert found.exit_code == 2
     assert "needs plotly, which is not installed (pip install jfric[view])" in found.output
+
+
+@pytest.mark.parametrize("word", ["stick"])
+def test_the_legend_of_modes_has_squares(word):
+    from jfric.figures.view.run_view import _key
+
+    entry = _key(word, "#123456")
+    assert (entry["mode"], entry["marker"]["symbol"]) == ("markers", "square")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from jfric.cli.app import command, tell
+from jfric.cli.app import command, tell, wrote
 from jfric.cli.completion import starting_files
 from jfric.cli.options import argument
 from jfric.files.starting_files import STARTERS, write_starter
@@ -37,9 +37,9 @@ def init(given: InitSettings) -> None:
     path = given.path or Path(f"{given.kind}.toml")
     systems = {p.stem: p for p in sorted(config_directory().glob("*.toml"))}
     written = write_starter(given.kind, path, systems)
-    tell(f"wrote {', '.join(map(str, written))}")
+    wrote(*written)
     following = f"jfric run {path} --plot"
     if given.kind == "fit":
         free = "--free friction.limit=0.01:1 --free spring.k=1:100"
         following = f"jfric fit {path} --data {path.with_suffix('.csv')} {free}"
-    tell(f"next: {following}")
+    tell(f"next: {following}", whole=True)

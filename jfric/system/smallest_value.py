@@ -68,9 +68,9 @@ def pieces(function: AbstractFunction, start: float, end: float) -> Pieces:
 def find_negative(function: AbstractFunction, start: float, end: float) -> Negative | None:
     """The smallest value of ``function`` between ``start`` and ``end`` [s] if it is negative.
 
-    Values below zero by rounding do not count. If the bound has not decided after a million
-    evaluations, none of which was negative, the result is None: the function is then closer to
-    zero than its oscillations allow to decide.
+    Values below zero by rounding do not count; those by up to ``PRECISE`` may be missed. If the
+    bound has not decided after a million evaluations, none of which was negative, the result is
+    None: the function is then closer to zero than its oscillations allow to decide.
     """
     p = pieces(function, start, end)
     powers = p.length[:, None] ** np.arange(p.polynomial.shape[1])
