@@ -1,10 +1,7 @@
 """Programs that another process has traced."""
 
-import os
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -275,27 +272,3 @@ assert np.allclose(Kept(inverse_of_mass)(M) @ M, np.eye(9), atol=1e-14)
 """
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-
-
-@pytest.mark.slow
-def test_tables_of_units_of_another_installation_are_left_alone(tmp_path):
-    """They name the files that they were read from: an installation that is gone took every
-    command along that reads a unit."""
-    import pint
-
-    other, cache = tmp_path / "other", tmp_path / "cache"
-    shutil.copytree(Path(pint.__file__).parent, other / "pint")
-    code = f"""import jax
-jax.config.update("jax_compilation_cache_dir", {str(cache)!r})
-import jfric
-problem = jfric.Problem(["u"], {{"mass": jfric.Mass("u", "2 t")}}, time=1.0)
-print(float(jfric.get_parameter(problem, "mass.m")))"""
-    here = str(Path(jfric.__file__).parents[1])
-    for paths in ((str(other), here), (here,)):
-        where = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-        found = subprocess.run(
-            [sys.executable, "-c", code], env=where, capture_output=True, text=True, check=False
-        )
-        assert found.stdout.strip() == "2000.0", found.stderr
-        shutil.rmtree(other, ignore_errors=True)
-    assert list(cache.glob("units*"))
