@@ -103,6 +103,12 @@ def test_sites_and_the_ground_can_be_held(linkage):
     np.testing.assert_allclose(points["rod"]["knee"], (0.39, 0.4, 0.18), rtol=0.0, atol=1e-15)
 
 
+def test_a_constraint_that_is_not_active_is_not_read(linkage):
+    robot = linkage(LINKAGE.replace("<connect name", '<connect active="false" name'))
+    assert "pin" not in robot.elements
+    assert any("1 constraints that are no joints, or not active" in x for x in robot.remarks)
+
+
 @pytest.mark.parametrize(
     ("pin", "sentence"),
     [

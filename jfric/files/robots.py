@@ -190,12 +190,13 @@ class _Reader:
             raise ProblemError(f"{path}: gravity is along {along}; turn the model so that it is -z")
         if np.any(m.opt.gravity):
             self.elements["gravity"] = {"gravity": Gravity(float(-m.opt.gravity[2]))}
-        coupled = [e for e in range(m.neq) if m.eq_type[e] in (_OF_JOINTS, _OF_POINTS)]
+        read = (_OF_JOINTS, _OF_POINTS)
+        coupled = [e for e in range(m.neq) if m.eq_active0[e] and m.eq_type[e] in read]
         for e in coupled:
             (self._couple if m.eq_type[e] == _OF_JOINTS else self._connect)(e)
         for what, count in (
             ("actuators", m.nu), ("sensors", m.nsensor), ("tendons", m.ntendon),
-            ("constraints that are no joints", m.neq - len(coupled)),
+            ("constraints that are no joints, or not active", m.neq - len(coupled)),
             ("shapes of bodies, which touch nothing here", m.ngeom),
         ):  # fmt: skip
             if count:
