@@ -39,9 +39,9 @@ LINKAGE = """
 def linkage(tmp_path):
     pytest.importorskip("mujoco")
 
-    def read(text=LINKAGE):
+    def read(text=LINKAGE, **options):
         (tmp_path / "linkage.xml").write_text(text)
-        return jfric.read_robot(tmp_path / "linkage.xml")
+        return jfric.read_robot(tmp_path / "linkage.xml", **options)
 
     return read
 
@@ -107,6 +107,12 @@ def test_a_constraint_that_is_not_active_is_not_read(linkage):
     robot = linkage(LINKAGE.replace("<connect name", '<connect active="false" name'))
     assert "pin" not in robot.elements
     assert any("1 constraints that are no joints, or not active" in x for x in robot.remarks)
+
+
+def test_a_loop_whose_joints_are_all_locked_is_none(linkage):
+    robot = linkage(locked={"crank": 0.0, "ball": 0.0, "arm": 0.0})
+    assert "pin" not in robot.elements
+    assert "not read: knee, no joint moves its two bodies" in robot.remarks
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from jfric.system.joint import Joint
 from jfric.system.line_elements import Damper, Spring
 from jfric.system.link import GROUND, Link, coordinates_of
 from jfric.system.linkage import Pin
+from jfric.system.loops import in_loop
 from jfric.system.problem import InitialState
 
 #: Joints of MuJoCo by their numbers.
@@ -242,7 +243,11 @@ class _Reader:
             marked = dataclasses.replace(own, points={**own.points, name: at})
             self.elements["link"][link] = marked
             points.append(f"{link}.{name}")
-        self._add("pin", name, Pin((points[0], points[1])))
+        pin = Pin((points[0], points[1]))
+        if in_loop(self.elements["link"], pin):
+            self._add("pin", name, pin)
+        else:
+            self.remarks.append(f"not read: {name}, no joint moves its two bodies")
 
     def _dofs(self) -> list[str]:
         return [dof for n, x in self.elements["link"].items() for dof in x.coordinates(n)]
