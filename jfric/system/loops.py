@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.system.description import AbstractProblem
-from jfric.system.link import GROUND, Link, in_order
+from jfric.system.link import GROUND, Link, in_order, turns_of
 from jfric.system.linkage import Pin
 from jfric.system.position_functions import AbstractGroup, Instant
 from jfric.system.surfaces import moved, placed_in_space
@@ -88,9 +88,9 @@ def coinciding(problem: AbstractProblem) -> tuple[list[str], Coinciding | None]:
     return [*pins], Coinciding(tree, points, tuple((a, b) for (a, _), (b, _) in sides))
 
 
-def in_loop(links: Mapping[str, Link], pin: Pin) -> list[str]:
-    """Degrees of freedom that move one point of a pin against the other: those of the joints on the
-    ways from both to where they meet."""
+def in_loop(links: Mapping[str, Link], pin: Pin) -> dict[str, bool]:
+    """Degrees of freedom that move one point of a pin against the other, those of the joints on the
+    ways from both to where they meet, and whether they are of a quaternion."""
     ways: list[set[str]] = []
     for point in pin.points:
         name, way = point.partition(".")[0], set()
@@ -98,4 +98,5 @@ def in_loop(links: Mapping[str, Link], pin: Pin) -> list[str]:
             way.add(name)
             name = links[name].parent
         ways.append(way)
-    return [dof for x in ways[0] ^ ways[1] for dof in links[x].coordinates(x)]
+    own = [links[x].coordinates(x) for x in sorted(ways[0] ^ ways[1])]
+    return {dof: dof in turns_of(dofs) for dofs in own for dof in dofs}

@@ -280,8 +280,7 @@ class Problem(AbstractProblem):
         for pin in self.elements.get("pin", {}).values():
             if not (isinstance(pin, Pin) and in_space(self, pin)):
                 continue
-            for dof in in_loop(links, pin):
-                turns = any(dof in turns_of(x.coordinates(name)) for name, x in links.items())
+            for dof, turns in in_loop(links, pin).items():
                 if dof not in given or (turns and _is_zero(given[dof].v)):
                     free.add((dof, "v"))
                 if dof not in given and not turns:
