@@ -47,7 +47,15 @@ class ImpactResult(NamedTuple):
     impulse: Float[Array, " m"]
     velocity: Float[Array, " m"]
     mode: Int[Array, " nt"]
-    solved: Bool[Array, ""]
+    #: Whether no other impulses of these modes move the system differently.
+    unique: Bool[Array, ""]
+    #: Whether the impulses obey all laws.
+    holds: Bool[Array, ""] | bool = True
+
+    @property
+    def solved(self) -> Bool[Array, ""]:
+        """Whether one motion follows that obeys all laws."""
+        return self.unique & self.holds
 
 
 def solve_impact(
@@ -83,7 +91,7 @@ def solve_impact(
         found = _along_lines(laws, velocity, still, before, near, independent, size)
     change = jax.lax.stop_gradient(found.velocity) - before
     holds = _obey(still, found.impulse, change, near)
-    return found._replace(solved=found.solved & holds)
+    return found._replace(holds=holds)
 
 
 def _obey(laws: ContactProblem, impulse, change, near) -> Bool[Array, ""]:
@@ -127,8 +135,8 @@ def _along_lines(
         else:
             also = still_unique()
         unique = unique & (also | ~shares.any())
-    solved = unique & rules.is_unique(jax.lax.stop_gradient(pivot))
-    return ImpactResult(impulse, after, mode, solved)
+    unique = unique & rules.is_unique(jax.lax.stop_gradient(pivot))
+    return ImpactResult(impulse, after, mode, unique)
 
 
 class _Reactions(NamedTuple):

@@ -93,8 +93,8 @@ class Flag(IntFlag):
     DENSE_FULL = 128
     #: A user event, or an observable that had seen enough, ended the run before its end time.
     STOPPED = 256
-    #: In addition to ``INCONSISTENT``: no modes of the contacts fit where the trajectory ends
-    #: (Painleve's paradox without a solution).
+    #: In addition to ``INCONSISTENT``: no modes of the contacts, or no impulses of an impact, fit
+    #: where the trajectory ends (Painleve's paradox without a solution).
     NO_MODE = 512
     #: In addition to ``INCONSISTENT``: several sets of contact forces fit their modes, and move the
     #: system differently (Painleve's paradox with several solutions).
@@ -123,8 +123,8 @@ class Flag(IntFlag):
             Flag.DENSE_FULL: "no room for all pieces of dense output: raise dense",
             Flag.STOPPED: "an event of the description ended the run, or an observable that had "
             "seen enough",
-            Flag.NO_MODE: "no modes of the contacts fit where the trajectory ends: no motion with "
-            "finite forces follows",
+            Flag.NO_MODE: "no modes of the contacts, or no impulses of an impact, fit where the "
+            "trajectory ends: no motion with finite forces follows",
             Flag.SEVERAL_MOTIONS: "more than one motion follows where the trajectory ends: "
             "friction helps a contact to press, or to let go",
             Flag.ONE_SIDED: "an event lies exactly on an output, the end or the start, the start "

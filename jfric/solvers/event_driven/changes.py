@@ -287,7 +287,9 @@ def after_impact(
         impacted=jnp.where(hits, state.impacted | jump.impacted, found.impacted),
         due=jnp.where(hits & jump.impacted, due, found.due),
     )
-    return found, _judged_impact(hits, jump, limits, verdict)
+    verdict = _judged_impact(hits, jump, limits, verdict)
+    several = hits & ~jump.unique if prepared.mechanics.pins is None else jnp.asarray(False)
+    return found, verdict.flagged(Flag.SEVERAL_MOTIONS, several)
 
 
 def _judged_impact(
@@ -303,4 +305,6 @@ def _judged_impact(
     else:
         verdict = verdict.ended(Status.IMPACT_ENERGY, gains)
     gained = verdict.energy_gained + jnp.where(gains, jump.gained, 0.0)
-    return verdict._replace(energy_gained=gained).ended(Status.INCONSISTENT, hits & ~jump.solved)
+    verdict = verdict.flagged(Flag.NO_MODE, hits & jump.unique & ~jump.holds)
+    verdict = verdict.ended(Status.INCONSISTENT, hits & ~(jump.unique & jump.holds))
+    return verdict._replace(energy_gained=gained)

@@ -53,7 +53,9 @@ class Impact(NamedTuple):
     #: Time at which the sequence of impacts that ends here accumulates.
     due: Float[Array, " nt"]
     zeno: Bool[Array, ""]
-    solved: Bool[Array, ""]
+    #: Whether only one motion follows, and whether the impulses obey all laws.
+    unique: Bool[Array, ""]
+    holds: Bool[Array, ""] | bool
     #: Energy that the impulses add; zero where they add none [J].
     gained: Float[Array, ""]
     #: Whether unpressed contacts share the impact, and whether no event led to it.
@@ -135,7 +137,8 @@ def impact(
         impacted=unilateral,
         due=due,
         zeno=jnp.any(hit.accumulates | closed.chatters),
-        solved=result.solved,
+        unique=result.unique,
+        holds=result.holds,
         gained=jax.lax.stop_gradient(rules.energy_gain(gained, scale)),
         shared=jnp.sum(loose) > 1,
         unannounced=unannounced,
@@ -262,7 +265,8 @@ def no_impact(prepared: Prepared, state: State) -> Impact:
         impacted=jnp.zeros((prepared.nt,), bool),
         due=state.due,
         zeno=false,
-        solved=true,
+        unique=true,
+        holds=true,
         gained=nothing,
         shared=false,
         unannounced=false,
