@@ -54,6 +54,7 @@ from .fits import Global as Global
 from .fits import HierarchicalFit as HierarchicalFit
 from .fits import Huber as Huber
 from .fits import InverseDynamics as InverseDynamics
+from .fits import JointFriction as JointFriction
 from .fits import LawComparison as LawComparison
 from .fits import LevenbergMarquardt as LevenbergMarquardt
 from .fits import Outputs as Outputs
@@ -77,6 +78,7 @@ from .fits import fit_curve as fit_curve
 from .fits import fit_hierarchical as fit_hierarchical
 from .fits import inverse_regression as inverse_regression
 from .fits import join_records as join_records
+from .fits import joint_friction as joint_friction
 from .fits import read_experiments as read_experiments
 from .fits import steady_states as steady_states
 from .numerics import compilation as compilation

@@ -54,7 +54,8 @@ class FitSettings:
         "output",
         "output: simulated beside measured; input: force of the controller in closed loop; "
         "windows: short windows with free initial states; inverse: forces that the measured motion "
-        "needs, without simulation; steady: periodic motions, for files without a column of times.",
+        "needs, without simulation; steady: periodic motions, for files without a column of times; "
+        "joints: friction and inertia of a robot from positions and torques of all joints.",
         metavar="NAME",
     )
     window: str | None = setting(
@@ -112,6 +113,10 @@ def fit(given: FitSettings) -> bool | None:
     if given.report is not None:
         import_plotly()
     chosen = load_changed(config, given.set_)
+    if given.residual == "joints":
+        from jfric.cli.fit_joints import fit_joints
+
+        return fit_joints(given, chosen, data)
     words = _options(given)
     free = free_of(chosen, given.free, required=True)
     watch = _Watch()

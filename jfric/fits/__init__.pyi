@@ -36,6 +36,8 @@ from .residuals import InverseDynamics as InverseDynamics
 from .residuals import Outputs as Outputs
 from .residuals import SteadyStates as SteadyStates
 from .residuals import Windows as Windows
+from .robots.joint_friction import JointFriction as JointFriction
+from .robots.joint_friction import joint_friction as joint_friction
 from .sampled_model import SampledModel as SampledModel
 from .sampled_model import closed_loop as closed_loop
 from .steady_model import SteadyModel as SteadyModel

@@ -98,12 +98,13 @@ def complete_positions(problem: Problem, experiment: Experiment) -> np.ndarray:
     return np.stack([np.asarray(experiment.y[dof]) for dof in problem.axes], axis=1)
 
 
-def at_even_steps(problem: Problem, e: Experiment, hold: str) -> Experiment:
+def at_even_steps(problem: Problem, e: Experiment, hold: str, allowed: float = 0.0) -> Experiment:
     """Positions and inputs of a record at as many even steps; ``e`` itself where they are even.
 
     Positions follow cubic splines. Inputs are their means over a step if they are held, else they
     go on straight lines. A remark of the record says so. Raises :class:`jfric.ProblemError` for a
-    step of more than ``GAP`` of the usual ones, in which nothing is known of the motion.
+    step of more than ``GAP`` of the usual ones and than ``allowed`` [s], in which nothing is known
+    of the motion.
     """
     from scipy.interpolate import CubicSpline  # slow to import
 
@@ -113,10 +114,11 @@ def at_even_steps(problem: Problem, e: Experiment, hold: str) -> Experiment:
     if off <= UNEVEN * dt:
         return e
     worst = int(np.argmax(steps))
-    if steps[worst] > GAP * usual:
+    longest = max(GAP * usual, allowed)
+    if steps[worst] > longest:
         raise ProblemError(
             f"t: found a step of {steps[worst]:g} s at {e.t[worst]:g} s among steps of {usual:g} "
-            f"s, inverse dynamics need steps of at most {GAP:g} times that"
+            f"s, inverse dynamics need steps of at most {longest:g} s"
         )
     t = np.linspace(e.t[0], e.t[-1], e.t.size)
     q = CubicSpline(e.t, complete_positions(problem, e))(t)
