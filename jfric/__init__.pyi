@@ -12,6 +12,7 @@ from . import files as files
 from . import fits as fits
 from . import functions as functions
 from . import laws as laws
+from . import optima as optima
 from . import periodic as periodic
 from . import results as results
 from . import solvers as solvers
@@ -84,6 +85,8 @@ from .fits import steady_states as steady_states
 from .numerics import compilation as compilation
 from .numerics.compilation import compile_quickly as compile_quickly
 from .numerics.cores import use_cores as use_cores
+from .optima import Optimum as Optimum
+from .optima import optimise as optimise
 from .periodic import BalanceStatus as BalanceStatus
 from .periodic import Basins as Basins
 from .periodic import Exponent as Exponent

@@ -18,6 +18,7 @@ from jfric.system.forces import element_forces, force_keys, force_sections, join
 from jfric.system.held import Held
 from jfric.system.joint_contacts import SLIPS, force_unit, normal_forces, unilateral_contacts
 from jfric.system.joint_equations import reaction_units
+from jfric.system.naming import find_function, function_paths, path_dimension
 from jfric.system.problem import Problem
 from jfric.system.states import state_units
 
@@ -36,6 +37,7 @@ FORMS = {
     "reaction": "joint",
     "z": "state",
     "command": "controller",
+    "input": "function of time",
 }
 #: Sections of contacts, in the solver's order.
 CONTACTS = ("friction", "contact")
@@ -151,6 +153,24 @@ class Command:
         return getattr(point.problem.section(section)[name], field)(point.t)
 
 
+@dataclass(frozen=True)
+class Input:
+    """Value of a function of time, such as a load or the voltage of a motor."""
+
+    section: str
+    name: str
+    field: str
+    unit: str
+
+    @property
+    def of_motion(self) -> bool:
+        """False: time determines it."""
+        return False
+
+    def __call__(self, point: Point):
+        return getattr(point.problem.section(self.section)[self.name], self.field)(point.t)
+
+
 def _require_held(problem: Problem, what: str) -> None:
     """Raise :class:`ProblemError` where what controllers set is not known at each instant."""
     for section, name, field in slots_of(problem).values():
@@ -161,7 +181,7 @@ def _require_held(problem: Problem, what: str) -> None:
             )
 
 
-Quantity = Command | Signal | ElementForce | Energy | Reaction | ChosenVelocity
+Quantity = Command | Signal | ElementForce | Energy | Reaction | ChosenVelocity | Input
 
 
 def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
@@ -172,11 +192,10 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
     friction force, normal force and sliding velocity of a contact; ``force.NAME``: force of a
     spring, damper or stop; ``z.NAME``: state of an element, ``z.NAME.1`` and so on where it has
     several; ``energy.NAME``: kinetic and potential energy of a Lagrangian, or of all
-    ``links``; ``command.NAME``: what a
-    controller sets; ``reaction.NAME``
-    (``reaction.NAME.1`` and so on, where it has several equations): reaction of a joint. The name
-    may be left out where there is only one. Raises :class:`ProblemError` with the nearest valid
-    name.
+    ``links``; ``command.NAME``: what a controller sets; ``input.load.F``: a function of time by its
+    path; ``reaction.NAME`` (``reaction.NAME.1`` and so on, where it has several equations):
+    reaction of a joint. The name may be left out where there is only one. Raises
+    :class:`ProblemError` with the nearest valid name.
     """
     dofs = list(problem.dofs)
     if text in dofs:
@@ -216,6 +235,12 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
         if label is not None:
             unit = command_units(problem)[label]
             return f"command.{label}", Command(command_places(problem)[label], unit)
+    elif kind == "function of time":
+        path = find_function(problem, name)
+        if path is not None and path not in command_places(problem).values():
+            dimension = path_dimension(problem, path)
+            unit = "" if dimension is None else dimension.unit
+            return f"input.{path}", Input(*function_paths(problem)[path], unit)
     elif kind == "joint":
         label = find_reaction(problem, name)
         if label is not None:
@@ -241,6 +266,8 @@ def signal_names(problem: Problem) -> list[str]:
     forms += [("force", element_names(problem, force_sections()))]
     forms += [("energy", _with_energy(problem))]
     forms += [("command", list(command_places(problem)))]
+    set_ = command_places(problem).values()
+    forms += [("input", [path for path in function_paths(problem) if path not in set_])]
     forms += [("reaction", list(reaction_units(problem))), ("z", list(state_units(problem)))]
     return [f"{form}.{name}" if form else name for form, names in forms for name in names]
 
@@ -311,6 +338,7 @@ def _missing(problem: Problem, text: str, form: str, kind: str | None) -> str:
         "joint": lambda: [n for n in names if n.startswith("reaction.")],
         "controller": lambda: [n for n in names if n.startswith("command.")],
         "state": lambda: [n for n in names if n.startswith("z.")],
+        "function of time": lambda: [n for n in names if n.startswith("input.")],
     }
     own = listed[kind]() if kind in listed else names
     if not own:

@@ -31,7 +31,7 @@ from jfric.system.naming import parameters
 from jfric.system.position_factor import PeriodicFactor, SplineFactor
 
 #: Lists whose numbers increase.
-_INCREASING = ("times", "x")
+INCREASING = ("times", "x")
 #: Numbers that are not part of the system: of the sensors of a fit.
 _OTHERS = ("delay",)
 _CHANNELS, _LATE = ("sensor", "input"), ("delay", "lag")
@@ -83,7 +83,7 @@ def numbers_hold(problem: AbstractProblem) -> tuple[Bool[Array, ""], Bool[Array,
         low.append(np.full((value.size,), bounds.low, dtype))
         closed.append(np.full((value.size,), bounds.closed))
         high.append(np.full((value.size,), bounds.high, dtype))
-        if value.ndim == 1 and path.rpartition(".")[2] in _INCREASING:
+        if value.ndim == 1 and path.rpartition(".")[2] in INCREASING:
             pairs.append(jnp.all(jnp.diff(value) > 0))
     for element in problem.labelled().values():
         pairs += _relations(element)
