@@ -52,7 +52,8 @@ MISTAKES = [
             "base, joint, velocity, pin, slider, weld, gear, rolling, pendulum, "
             "polynomial_spring, drag, "
             "event, controller, state_feedback, initial, "
-            "matrices, solver, statics, periodic, response, lyapunov, basins, data, fit, check; "
+            "matrices, solver, statics, periodic, response, lyapunov, basins, data, fit, "
+            "optimise, check; "
             "did you "
             "mean 'spring'?"
         ),
@@ -532,7 +533,7 @@ MISTAKES = [
         None,
         '[[check]]\nquantity = "w(1)"\nexpected = 1\ntolerance = 1\n',
         "check[1].quantity: found 'w(1.0)', no quantity 'w'; there are u, v.u, a.u, "
-        "lambda_t.friction, slip.friction, force.spring",
+        "lambda_t.friction, slip.friction, force.spring, input.friction.N",
     ),
     (
         None,

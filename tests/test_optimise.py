@@ -1,12 +1,17 @@
 """Optimal inputs and dimensions, by exact derivatives through stick and slip."""
 
+import json
 import warnings
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import jfric
+from jfric.cli.main import app
+from jfric.files.read_toml import load_config, loads
+from jfric.files.write_toml import dump
 
 #: Minimum time over 1 m with a force of 2 N against friction of 1 N, and when it turns.
 SHORTEST, TURN = np.sqrt(8.0 / 3.0), np.sqrt(1.5)
@@ -241,4 +246,55 @@ def test_wrong_input_is_one_clear_sentence(message):
     given = {"free": {"mass.m": (1.0, 2.0)}, "objective": "final.x", **WRONG[message]}
     with pytest.raises(jfric.ProblemError) as error:
         jfric.optimise(sled(), **given)
+    assert message in str(error.value)
+
+
+CONFIG = "configs/c1_shortest_time.toml"
+
+
+def test_a_file_says_what_is_free_and_what_for(tmp_path, monkeypatch):
+    result = CliRunner().invoke(app, ["optimise", CONFIG, "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "1.632993162" in result.output
+    stored = json.loads((tmp_path / "optimise-001.json").read_text())
+    assert stored["converged"]
+    assert stored["objective"] == pytest.approx(SHORTEST, abs=1e-12)
+    better = jfric.load(tmp_path / "optimise-001.toml")
+    assert float(better.time.end) == pytest.approx(SHORTEST, abs=1e-12)
+
+
+def test_options_replace_the_table_of_the_file(tmp_path):
+    words = ["--free", "load.F.times=100 ms:5 s:log", "--objective", "-final.x", "--json"]
+    words += ["--constraint", "early >= 0.1 m", "--observe", "early=x(0.5 s)"]
+    result = CliRunner().invoke(app, ["optimise", CONFIG, *words, "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    # Full force ahead to the end.
+    assert json.loads(result.stdout)["objective"] == pytest.approx(-2.0)
+    result = CliRunner().invoke(app, ["optimise", "configs/c4_belt.toml"])
+    assert result.exit_code == 2
+    assert "optimise.free: the file has none" in result.output
+
+
+def test_a_table_is_written_as_it_was_read():
+    config = load_config(CONFIG)
+    assert config.optimise["free"]["time.end"]["between"] == [0.1, 5.0]
+    assert loads(dump(config)).optimise == config.optimise
+
+
+MISTAKES = {
+    "optimise.free.load.G: no parameter 'load.G'": ('"load.F.times"', '"load.G"'),
+    "optimise.free.time.end.between[1]: found 'kg' (a mass)": ("time.end", "0.1 kg"),
+    "optimise.starts: found 0, must be greater than 0": ("[optimise]", "[optimise]\nstarts = 0"),
+    "optimise.goal: unknown field": ("objective", "goal"),
+}
+
+
+@pytest.mark.parametrize("message", MISTAKES)
+def test_mistakes_in_the_table_are_sentences(message):
+    text = open(CONFIG).read()
+    old, new = MISTAKES[message]
+    if new == "0.1 kg":
+        old, new = '"time.end" = {between = ["0.1 s"', '"time.end" = {between = ["0.1 kg"'
+    with pytest.raises(jfric.ProblemError) as error:
+        loads(text.replace(old, new, 1))
     assert message in str(error.value)

@@ -7,6 +7,7 @@ from jfric.cli import (
     export,
     fit,
     init,
+    optimise,
     periodic,
     response,
     returns,
@@ -22,7 +23,7 @@ from jfric.cli.interrupt import end_within_seconds
 
 #: Modules in the order of ``jfric --help``, in which they need not have been imported.
 _MODULES = (
-    *(init, run, sweep, periodic, response, returns, basins, fit, compare, statics),
+    *(init, run, sweep, periodic, response, returns, basins, fit, compare, optimise, statics),
     *(bias, export, verify, view, show),
 )
 _ORDER = [module.__name__ for module in _MODULES]

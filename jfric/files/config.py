@@ -122,7 +122,7 @@ class Config:
     motion to be found, and the parameter over which it is followed.
     ``response``: the load and the frequencies of a frequency response, and its quantity.
     ``lyapunov``, ``basins``: how exponents and attractors are computed. ``fit``: free parameters of
-    a fit. ``controller``: of a system that :meth:`opened` has taken apart.
+    a fit. ``optimise``: unknowns and goals of an optimisation. ``controller``: of a system that :meth:`opened` has taken apart.
     ``path``: path of the file.
     """
 
@@ -142,6 +142,7 @@ class Config:
     data: Measured | None = None
     controller: Controller | None = None
     fit: Mapping[str, Any] = field(default_factory=dict)
+    optimise: Mapping[str, Any] = field(default_factory=dict)
 
     def opened(self) -> Config:
         """This content with the controller apart from the problem, for fits: there the samples of

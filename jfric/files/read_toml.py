@@ -18,6 +18,7 @@ from jfric.files.codec import Place
 from jfric.files.config import Config
 from jfric.files.fit_table import fit_settings
 from jfric.files.measured_tables import measured
+from jfric.files.optimise_table import optimise_settings
 from jfric.files.periodic_table import BASINS, LYAPUNOV, RESPONSE, periodic
 from jfric.files.reading import ReadError, read_text
 from jfric.files.schema import shape_error
@@ -94,6 +95,7 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
         path=os.fspath(path),
         data=read("data", measured, None),
         fit=read("fit", fit_settings, {}),
+        optimise=read("optimise", optimise_settings, {}),
     )
 
 

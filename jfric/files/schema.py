@@ -13,6 +13,7 @@ from jfric.files.checks import CHECKS
 from jfric.files.codec import Key, Place, did_you_mean
 from jfric.files.fit_table import FIT
 from jfric.files.measured_tables import DATA
+from jfric.files.optimise_table import OPTIMISE
 from jfric.files.periodic_table import BASINS, LYAPUNOV, PERIODIC, RESPONSE
 from jfric.files.scalar_codecs import Text
 from jfric.files.solver_table import SOLVER
@@ -54,6 +55,7 @@ def file_codec() -> File:
         "basins": Key(BASINS, "initial states of `jfric basins` and of checks of attractors"),
         "data": Key(DATA, "which columns of measured files hold what"),
         "fit": Key(FIT, "what `jfric fit` and `jfric compare` are free to change"),
+        "optimise": Key(OPTIMISE, "what `jfric optimise` changes, and what for"),
         "check": Key(CHECKS, "numbers that a correct solution has, for `jfric verify`"),
     }
     return File("File", "A mechanical system with friction, gaps and impacts.", keys)

@@ -106,7 +106,7 @@ def _initial(problem: Problem) -> dict[str, Any]:
 
 
 #: Tables of settings that are written as they are kept.
-SETTINGS = ("solver", "statics", "periodic", "response", "lyapunov", "basins")
+SETTINGS = ("solver", "statics", "periodic", "response", "lyapunov", "basins", "optimise")
 
 
 def _settings(config: Config) -> dict[str, Any]:

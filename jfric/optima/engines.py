@@ -69,13 +69,11 @@ class Scaled:
         return found._replace(values=values, slopes=self.good.slopes)
 
     def _is_stuck(self, found: Evaluation) -> bool:
-        """Whether a constraint is missed that nothing moves, as it did at the start: there a body
-        sticks from the beginning, and no derivative shows the way out."""
-        if not self.exact:
-            return False
+        """Whether a constraint that is an equality, or missed, no longer depends on any unknown, as
+        it did at the start: a body sticks, and no derivative shows the way out. The search stays
+        where it moves, and meets a stop at the very end from that side."""
         still = self.moves & ~found.slopes[1:].any(axis=1)
-        off = np.where(self.equal, np.abs(found.values[1:]), np.maximum(-found.values[1:], 0.0))
-        return bool(np.any(still & (off > 1e-9 * self.sizes[1:])))
+        return self.exact and bool(np.any(still & (self.equal | (found.values[1:] < 0.0))))
 
     def objective(self, y) -> float:
         return float(self.at(y).values[0] / self.sizes[0])

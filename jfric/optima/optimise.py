@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from jfric.errors import ProblemError, nearest, warn
+from jfric.fits.free import Free
 from jfric.fits.optimise.starts import CANDIDATES, global_sample
 from jfric.numerics.cores import cores
 from jfric.numerics.limits import STARTS, STEPS, require_count
@@ -60,8 +61,8 @@ def optimise(
 ) -> Optimum:
     """Minimise ``objective`` over the numbers of ``problem`` that are ``free``.
 
-    ``free``: by path a pair ``(lower, upper)``, a start without bounds (a number, or a list), or a
-    :class:`jfric.Free`; [SI]. A path may name a single number (a gain, a dimension, an initial
+    ``free``: by path a pair ``(lower, upper)``, a start without bounds (a number, or a list; None:
+    the problem's own), or a :class:`jfric.Free`; [SI]. A path may name a single number (a gain, a dimension, an initial
     state, ``time.end``) or a list: values and times of a :class:`jfric.functions.Steps` or
     :class:`jfric.PiecewiseLinear` are an input over time. Bounds may be lists as well; an entry
     with equal bounds is held. A start is the problem's own value where that lies within the
@@ -136,6 +137,23 @@ def optimise(
     for text in ends[0].remarks:
         warn(f"optimise: {text}")
     return _judged(problem, evaluator, ends, remarks, solver, began)
+
+
+def from_table(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of :func:`optimise` from the table ``[optimise]`` of a file."""
+
+    def item(path: str, given: Mapping[str, Any]) -> Any:
+        if "between" not in given:
+            return None
+        low, high = given["between"]
+        if given.get("scale", "linear") == "linear":
+            return low, high
+        if np.ndim(low) or np.ndim(high):
+            raise ProblemError(f"optimise.free.{path}.scale: 'log' takes one bound for all")
+        return Free(low, high)
+
+    free = {path: item(path, given) for path, given in table.get("free", {}).items()}
+    return {"objective": "", **table, "free": free}
 
 
 def _require(method, starts, seed, iterations, unknowns: Unknowns, goals: Goals) -> None:
@@ -225,7 +243,7 @@ def _search(evaluator: Evaluator, method: str, x: np.ndarray, most: int, seed: i
     if not last.known:
         y, end = goals.good_at, end._replace(done=False)
         last = evaluator.at(y)
-    still = stationarity(last, goals, y, limits)
+    still = stationarity(goals.at(y) if exact else last, goals, y, limits)
     remarks = _unmoved(unknowns, first) if exact else []
     return _Outcome(x, end._replace(y=y), last, still, remarks)
 

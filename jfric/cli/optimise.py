@@ -1,0 +1,143 @@
+"""``jfric optimise``: inputs, gains and dimensions that are best for the exact motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jfric.cli import options
+from jfric.cli.app import answer, command, status, tell, wrote
+from jfric.cli.options import setting
+from jfric.errors import ProblemError
+
+if TYPE_CHECKING:
+    from jfric.optima.result import Optimum
+    from jfric.system.problem import Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimiseSettings:
+    """Settings of ``jfric optimise``."""
+
+    config: options.ConfigPath
+    free: list[str] | None = setting(
+        None,
+        "Number or list that may change, PATH=LOW:HIGH, with :log on a logarithmic scale. "
+        "Repeatable. Options that are not given are taken from the table \\[optimise] of the file.",
+        metavar="PATH=BOUNDS",
+        paths=True,
+    )
+    objective: str | None = setting(
+        None,
+        "What becomes as small as possible: a formula in observables and parameters, time.end or "
+        "'rms.v.x + 0.1*max.a.x'.",
+        metavar="FORMULA",
+    )
+    constraint: list[str] | None = setting(
+        None,
+        "What must hold: 'final.x == 20 mm', 'max.v.x <= 0.5'. Repeatable.",
+        metavar="COMPARISON",
+    )
+    observe: list[str] | None = setting(
+        None, "Observable by a name for formulas, early='x(1 s)'. Repeatable.", metavar="NAME=NAME"
+    )
+    method: str | None = setting(
+        None,
+        "slsqp (by default) or trust-constr, with exact gradients; adam, without constraints; "
+        "cobyqa or direct, without derivatives.",
+        metavar="NAME",
+    )
+    starts: int | None = setting(None, "Number of starts; 1 by default.")
+    seed: int | None = setting(None, "Seed of further starts; 0 by default.")
+    iterations: int | None = setting(None, "Largest number of iterations from each start.")
+    set_: options.Settings = None
+    solver: options.SolverName = None
+    flow: options.Flow = None
+    rtol: options.Rtol = None
+    option: options.Options = None
+    out: options.ResultFolder = None
+    json_: options.Json = False
+
+
+@command(
+    "Study",
+    epilog="Example, after jfric init c1_shortest_time: jfric optimise c1_shortest_time.toml",
+)
+def optimise(given: OptimiseSettings) -> bool:
+    """Find inputs, gains, dimensions or times with which a motion is best, by exact derivatives.
+
+    The result is judged by a fresh run of the exact motion, and written as a file that jfric run
+    takes. Exit status: 0, 1 where the search has not converged to a feasible point, 2 for bad
+    input.
+    """
+    from jfric import optima
+    from jfric.cli.kept_results import write_json, write_page
+    from jfric.cli.loading import load_changed, solver_words
+    from jfric.files.config import Config
+    from jfric.files.output import reserve
+    from jfric.files.solver_choice import choose_solver
+    from jfric.files.write_toml import dump
+    from jfric.numerics.printing import shown
+
+    chosen = load_changed(given.config, given.set_)
+    solver, settings = choose_solver(chosen.solver, **solver_words(given))
+    arguments = _arguments(given, chosen.problem, chosen.optimise)
+    title = chosen.title or given.config.stem
+    with status(title):
+        found = optima.optimise(chosen.problem, **arguments, solver=solver)
+    path = reserve(given.out or Path("results") / given.config.stem, "optimise")
+    content = _content(found)
+    write_json(path, {"config_file": str(given.config), "solver": settings} | content)
+    better = path.with_suffix(".toml")
+    whole = Config(found.problem, title, chosen.source, chosen.description, chosen.outputs)
+    write_page(better, dump(whole), "--out")
+    answer(content | {"files": [path, better]})
+    tell(title, "bold")
+    tell(shown(found)._replace(below=""))
+    for text in found.remarks:
+        tell(f"mind: {text}", whole=True)
+    wrote(path, better)
+    return found.converged
+
+
+def _arguments(given: OptimiseSettings, problem: Problem, table: Any) -> dict[str, Any]:
+    """Arguments of the computation: options in place of entries of the file's table."""
+    from jfric.optima.optimise import from_table
+    from jfric.sweeps.texts import parse_vary, split_vary
+
+    names = "objective", "method", "starts", "seed", "iterations"
+    own = {name: x for name in names if (x := getattr(given, name)) is not None}
+    if given.constraint:
+        own["constraints"] = given.constraint
+    if given.observe:
+        pairs = [split_vary(text, "NAME=OBSERVABLE", "--observe") for text in given.observe]
+        own["observe"] = dict(pairs)
+    if given.free:
+        ranges = parse_vary(problem, given.free, sampled=True, option="--free")
+        own["free"] = {
+            path: {"between": [x.low, x.high], "scale": x.scale} for path, x in ranges.items()
+        }
+    whole = {**table, **own}
+    for name, option in (("free", "--free PATH=LOW:HIGH"), ("objective", "--objective FORMULA")):
+        if name not in whole:
+            raise ProblemError(
+                f"optimise.{name}: the file has none; give {option}, or a table [optimise]"
+            )
+    return from_table(whole)
+
+
+def _content(found: Optimum) -> dict[str, Any]:
+    """The result as plain data."""
+    import numpy as np
+
+    from jfric.results.status import Status, flags_in
+
+    names = "objective", "observed", "violations", "feasible", "converged", "message"
+    more = "stationarity", "derivatives", "motions", "seconds", "remarks", "starts"
+    return {
+        "values": {path: np.asarray(x).tolist() for path, x in found.values.items()},
+        **{name: getattr(found, name) for name in (*names, *more)},
+        "status": Status(found.status).name.lower(),
+        "flags": [str(flag.name).lower() for flag in flags_in(found.flags)],
+    }
