@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -291,7 +292,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("message", MISTAKES)
 def test_mistakes_in_the_table_are_sentences(message):
-    text = open(CONFIG).read()
+    text = Path(CONFIG).read_text()
     old, new = MISTAKES[message]
     if new == "0.1 kg":
         old, new = '"time.end" = {between = ["0.1 s"', '"time.end" = {between = ["0.1 kg"'

@@ -122,8 +122,8 @@ class Config:
     motion to be found, and the parameter over which it is followed.
     ``response``: the load and the frequencies of a frequency response, and its quantity.
     ``lyapunov``, ``basins``: how exponents and attractors are computed. ``fit``: free parameters of
-    a fit. ``optimise``: unknowns and goals of an optimisation. ``controller``: of a system that :meth:`opened` has taken apart.
-    ``path``: path of the file.
+    a fit. ``optimise``: unknowns and goals of an optimisation. ``controller``: of a system that
+    :meth:`opened` has taken apart. ``path``: path of the file.
     """
 
     problem: Problem

@@ -62,11 +62,11 @@ def optimise(
     """Minimise ``objective`` over the numbers of ``problem`` that are ``free``.
 
     ``free``: by path a pair ``(lower, upper)``, a start without bounds (a number, or a list; None:
-    the problem's own), or a :class:`jfric.Free`; [SI]. A path may name a single number (a gain, a dimension, an initial
-    state, ``time.end``) or a list: values and times of a :class:`jfric.functions.Steps` or
-    :class:`jfric.PiecewiseLinear` are an input over time. Bounds may be lists as well; an entry
-    with equal bounds is held. A start is the problem's own value where that lies within the
-    bounds, else the middle. Times of a list are kept in order.
+    the problem's own), or a :class:`jfric.Free`; [SI]. A path may name a single number (a gain, a
+    dimension, an initial state, ``time.end``) or a list: values and times of a
+    :class:`jfric.functions.Steps` or :class:`jfric.PiecewiseLinear` are an input over time. Bounds
+    may be lists as well; an entry with equal bounds is held. A start is the problem's own value
+    where that lies within the bounds, else the middle. Times of a list are kept in order.
 
     ``objective`` is a formula in observables (``"rms.v.x + 0.1*max.a.x"``) and paths of single
     numbers (``"time.end"``), or one observable; ``constraints`` compare two such formulas by

@@ -76,6 +76,7 @@ Kind = Literal[
     "lyapunov",
     "attractor_count",
     "basin_share",
+    "optimum",
 ]
 
 #: Kinds taken from equilibria, limit loads and paths of a system, not from a trajectory.
@@ -87,16 +88,19 @@ STATIC_KINDS = (
 OUTCOMES = ("status", "flag")
 
 
-#: Kinds taken from a steady motion, from its path over a parameter, and from many motions.
+#: Kinds taken from a steady motion, from its path over a parameter, from many motions, and from an
+#: optimisation.
 PERIODIC_KINDS = (
     *("orbit", "multiplier", "fold", "flip", "torus", "branch_point", "hopf", "event_change"),
     *("dead_end", "balance", "balance_fold", "response"),
-    *("lyapunov", "attractor_count", "basin_share"),
+    *("lyapunov", "attractor_count", "basin_share", "optimum"),
 )
 #: Numbers of a periodic motion that a trajectory does not have.
 OF_ORBITS = ("period", "energy_loss", "residual", "event_count", "largest_multiplier")
 #: Results for a harmonic of a quantity over a period, amplitude and angle; parts of a multiplier.
 HARMONICS, PARTS = ("harmonic", "angle"), ("re", "im")
+#: Numbers of an optimum, beside those that were free.
+OF_OPTIMA = ("objective", "violation")
 #: Numbers of a frequency response.
 OF_RESPONSES = ("peak", "peak_frequency")
 
@@ -106,7 +110,7 @@ class _Form(NamedTuple):
 
     names: (
         Literal["signal", "motion", "contact", "element", "static", "event", "orbit", "part", "dof"]
-        | Literal["response", "flag"]
+        | Literal["response", "flag", "optimum"]
         | None
     ) = None
     holds: Literal["time", "number", "maybe"] | None = None
@@ -143,6 +147,7 @@ _KINDS: dict[Kind, _Form] = {
     "response": _Form("response"),
     **{kind: _Form() for kind in ("lyapunov", "attractor_count")},
     "basin_share": _Form(None, "number"),
+    "optimum": _Form("optimum", "maybe"),
 }
 #: Other words for a kind, and the prefix that they add to the name.
 _SAME: dict[str, tuple[Kind, str]] = {
@@ -165,7 +170,8 @@ GRAMMAR = (
     "special.u(1); orbit.period, orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), "
     "multiplier(1), multiplier.re(1), fold(1), flip(1), hopf(1), event_change(1), dead_end(1); "
     "balance.u, balance.u(1), balance_fold(1); response.peak, response.peak_frequency; "
-    "lyapunov; attractor_count, basin_share(1)"
+    "lyapunov; attractor_count, basin_share(1); optimum.objective, optimum.time.end, "
+    "optimum.load.F.times(1)"
 )
 
 #: What a wrong name is answered with.
@@ -323,6 +329,8 @@ def resolve(quantity: Quantity, problem: Problem) -> Quantity:
             raise ProblemError(f"no part {name!r}, allowed are {' and '.join(PARTS)}")
         elif names == "response" and name not in OF_RESPONSES:
             raise ProblemError(f"of a response there are {' and '.join(OF_RESPONSES)}")
+        elif names == "optimum":
+            found = name if name in OF_OPTIMA else _number_path(problem, name)
         elif names == "event" and name:
             found = _event(name, problem)
         elif names == "contact":
@@ -386,6 +394,15 @@ def _of_orbit(quantity: Quantity, problem: Problem) -> str:
     if found.kind in (*STATIC_KINDS, *PERIODIC_KINDS):
         raise ProblemError("which is no quantity of a trajectory")
     return ".".join(part for part in (found.kind, found.name) if part and part != "at")
+
+
+def _number_path(problem: Problem, name: str) -> str:
+    try:
+        return find_path(problem, name)
+    except KeyError as error:
+        raise ProblemError(
+            f"of an optimum there are {', '.join(OF_OPTIMA)}; {error.args[0]}"
+        ) from None
 
 
 def _event(name: str, problem: Problem) -> str:

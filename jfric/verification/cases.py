@@ -153,6 +153,8 @@ def cases() -> list[Case]:
         _listed("disc_break_loose", relative=1e-9),
         _listed("g6_rod"),
         _listed("d3_hunting", relative=1e-12),
+        _listed("c1_shortest_time"),
+        _listed("c2_voice_coil"),
         _listed("m7_gear_load", relative=1e-12),
         _listed("m7_self_locking", relative=1e-12),
         _listed("m7_load_reversal", relative=1e-12),

@@ -1,18 +1,18 @@
-"""Checks on steady motions of a system, on their path over a parameter, and on attractors."""
+"""Checks on steady motions of a system, their paths over a parameter, attractors and optima."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.files.solver_choice import SOLVERS, choose_solver
-from jfric.results.quantity import OF_ORBITS, PERIODIC_KINDS, Quantity
+from jfric.results.quantity import OF_OPTIMA, OF_ORBITS, PERIODIC_KINDS, Quantity
 from jfric.results.status import Status
 from jfric.sweeps.design import SAMPLED
 from jfric.sweeps.texts import parse_section, parse_vary
@@ -20,6 +20,7 @@ from jfric.verification.result import Result, each_judged, whole
 
 if TYPE_CHECKING:
     from jfric.files.config import Check, Config
+    from jfric.optima.result import Optimum
     from jfric.periodic.basins import Basins
     from jfric.periodic.harmonic_balance_result import HarmonicBalance
     from jfric.periodic.orbit import PeriodicOrbit
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def is_periodic(check: Check) -> bool:
-    """Whether a check is about a periodic motion."""
+    """Whether a check is about periodic motions, or another computation on its own."""
     return check.quantity.kind in PERIODIC_KINDS
 
 
@@ -40,13 +41,16 @@ class PeriodicJob:
     case: str
     config: Config
     checks: tuple[Check, ...]
-    label: ClassVar[str] = "periodic"
+    label: str = "periodic"
 
 
 def periodic_job(case: str, config: Config, checks: Sequence[Check]) -> list[PeriodicJob]:
-    """The job with the ``checks`` on periodic motion, or None if there are none."""
-    chosen = tuple(check for check in checks if is_periodic(check))
-    return [PeriodicJob(case, config, chosen)] if chosen else []
+    """The jobs with the ``checks`` on periodic motion and on an optimum, if there are any."""
+    found: dict[str, list[Check]] = {}
+    for check in filter(is_periodic, checks):
+        label = "optimise" if check.quantity.kind == "optimum" else "periodic"
+        found.setdefault(label, []).append(check)
+    return [PeriodicJob(case, config, tuple(chosen), label) for label, chosen in found.items()]
 
 
 def periodic_results(job: PeriodicJob) -> tuple[PeriodicValues, list[Result]]:
@@ -78,6 +82,8 @@ class PeriodicValues:
             return self._exponent()
         if quantity.kind in ("attractor_count", "basin_share"):
             return self._of_basins(quantity)
+        if quantity.kind == "optimum":
+            return self._of_optimum(quantity)
         if quantity.kind not in ("orbit", "multiplier"):
             points = self.path.points(POINT_KINDS[quantity.kind])
             row = int(quantity.argument or 1) - 1
@@ -182,6 +188,31 @@ class PeriodicValues:
             )
         settings = basin_settings(self.config)
         return basins(self.config.problem, **settings, **self._solver(), progress=False)
+
+    def _of_optimum(self, quantity: Quantity) -> float:
+        """A number of the optimum; NaN where the search has not converged to a feasible point."""
+        if not self.optimum.converged:
+            return float("nan")
+        if quantity.name in OF_OPTIMA:
+            return float(getattr(self.optimum, quantity.name))
+        if quantity.name not in self.optimum.values:
+            raise ProblemError(f"{self.config.path}: optimise.free has no {quantity.name!r}")
+        values = np.atleast_1d(self.optimum.values[quantity.name])
+        row = int(quantity.argument or 1) - 1
+        return float(values[row]) if row < values.size else float("nan")
+
+    @cached_property
+    def optimum(self) -> Optimum:
+        """The optimum described by the table ``[optimise]``."""
+        from jfric.optima.optimise import from_table, optimise
+
+        if not self.config.optimise:
+            raise ProblemError(
+                f"{self.config.path}: a check asks for an optimum; a table [optimise] with free "
+                "and objective is missing"
+            )
+        settings = from_table(self.config.optimise)
+        return optimise(self.config.problem, **settings, **self._solver())
 
     def _solver(self) -> dict[str, Any]:
         """The solver of the file, where it has settings."""
