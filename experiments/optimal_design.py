@@ -112,6 +112,7 @@ def shaped_input() -> dict:
 TASKS = {"schedule": schedule, "damper": damper, "input": shaped_input}
 WAYS = {
     "exact, SQP": {"method": "slsqp"},
+    "exact, SQP, 8 starts": {"method": "slsqp", "starts": 8},
     "exact, Adam": {"method": "adam", "iterations": 300},
     "none, COBYQA": {"method": "cobyqa", "iterations": 2000},
     "none, cross-entropy": {"method": "direct", "iterations": 100},
@@ -152,11 +153,13 @@ def main() -> None:
     results = {}
     for name in given.only.split(","):
         task = TASKS[name]()
-        results[name] = {"start": {"objective": _start(task)}}
+        results[name] = {}
         for way, options in list(WAYS.items())[: given.ways]:
             results[name][way] = row(task, options)
             if not given.json:
                 print(name, way, results[name][way], flush=True)
+        # Last, for it compiles a program of the searches.
+        results[name]["start"] = {"objective": _start(task)}
     if given.json:
         print(json.dumps(results, indent=2))
         return

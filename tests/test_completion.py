@@ -58,7 +58,7 @@ def test_options_that_name_parameters_complete_their_paths(monkeypatch):
             words = [item.value for item in option.shell_complete(context, "friction.m")]
             found |= {(name, option.opts[-1])} if words == ["friction.mu="] else set()
     varied = {(name, "--vary") for name in ("bifurcations", "lyapunov", "sweep", "trace")}
-    freed = {(name, "--free") for name in ("compare", "fit")}
+    freed = {(name, "--free") for name in ("compare", "fit", "optimise")}
     changed = {(name, "--set") for name in main.commands if ("--set",) in _options(main, name)}
     others = {
         *(("basins", "--plane"), ("periodic", "--over"), ("periodic", "--parameter")),

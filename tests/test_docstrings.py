@@ -57,7 +57,7 @@ LONG = (
     "check", "compare_laws", "continue_orbit", "continue_special", "design_experiment", "fit",
     "fit_batch", "fit_curve", "fit_hierarchical", "frequency_response", "harmonic_balance",
     "inverse_regression", "joint_friction", "limit_load", "lyapunov_exponent", "lyapunov_exponents",
-    "minimise_peak", "observe", "periodic_orbit", "plot_basins", "plot_friction_curve",
+    "minimise_peak", "observe", "optimise", "periodic_orbit", "plot_basins", "plot_friction_curve",
     "plot_mechanism", "plot_orbits", "plot_response", "plot_returns", "poincare_section",
     "smoothing_bias", "sweep", "verify",
 )  # fmt: skip

@@ -13,6 +13,7 @@ import jfric
 from jfric.cli.main import app
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
+from jfric.optima.optimise import from_table
 
 #: Minimum time over 1 m with a force of 2 N against friction of 1 N, and when it turns.
 SHORTEST, TURN = np.sqrt(8.0 / 3.0), np.sqrt(1.5)
@@ -136,8 +137,23 @@ def test_a_damper_with_a_known_optimum():
     best = jfric.optimise(problem, {"damper.c": (0.5, 20.0)}, "rms.x**2 + rms.v.x**2/4")
     assert best.values["damper.c"] == pytest.approx(4.0 * np.sqrt(2.0), rel=1e-5)
     best = jfric.optimise(problem, {"damper.c": (0.5, 20.0)}, "rms.x", method="adam")
+    assert best.converged
     assert best.values["damper.c"] == pytest.approx(4.0, rel=1e-2)
-    assert not best.converged
+
+
+def test_a_kink_at_the_optimum_is_said():
+    """The distance from a place: its gradient jumps where it is reached."""
+    problem = sled((1.0,), (2.0, -2.0), 1.0)
+    objective = "sqrt((final.x - 0.5)^2)"
+    with pytest.warns(UserWarning, match="kink"):
+        best = jfric.optimise(problem, {"load.F.values": ([1.2, -2.0], [5.0, -2.0])}, objective)
+    assert best.values["load.F.values"][0] == pytest.approx(2.0, abs=1e-6)
+    assert best.stationarity > 0.1
+
+
+def test_a_model_is_taken_as_well():
+    best = jfric.optimise(jfric.build(sled()), **FASTEST)
+    assert best.objective == pytest.approx(SHORTEST, abs=1e-12)
 
 
 def test_observables_of_ones_own_and_inequalities():
@@ -163,6 +179,8 @@ def test_a_body_that_sticks_at_the_start_is_said():
             sled((), (0.5,)), {"load.F.values": (0.1, 5.0)}, "-final.x", method="slsqp"
         )
     assert any("stick" in text for text in best.remarks)
+    assert not best.converged
+    assert "depends on no unknown" in best.message
     with pytest.warns(UserWarning, match=r"no goal depends"):
         best = jfric.optimise(sled((), (0.5,)), {"load.F.values": (0.1, 5.0)}, "-final.x", starts=3)
     assert best.values["load.F.values"][0] == pytest.approx(5.0)
@@ -265,12 +283,13 @@ def test_a_file_says_what_is_free_and_what_for(tmp_path, monkeypatch):
 
 
 def test_options_replace_the_table_of_the_file(tmp_path):
-    words = ["--free", "load.F.times=100 ms:5 s:log", "--objective", "-final.x", "--json"]
+    words = ["--free", "load.F.times=100 ms:1.9 s:log", "--objective", "-final.x", "--json"]
     words += ["--constraint", "early >= 0.1 m", "--observe", "early=x(0.5 s)"]
-    result = CliRunner().invoke(app, ["optimise", CONFIG, *words, "--out", str(tmp_path)])
+    with pytest.warns(UserWarning, match="early >= 0.1 m depends on no unknown"):
+        result = CliRunner().invoke(app, ["optimise", CONFIG, *words, "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    # Full force ahead to the end.
-    assert json.loads(result.stdout)["objective"] == pytest.approx(-2.0)
+    # Full force ahead as long as allowed, then 0.1 s back.
+    assert json.loads(result.stdout)["objective"] == pytest.approx(-(1.805 + 0.19 - 0.015))
     result = CliRunner().invoke(app, ["optimise", "configs/c4_belt.toml"])
     assert result.exit_code == 2
     assert "optimise.free: the file has none" in result.output
@@ -299,3 +318,38 @@ def test_mistakes_in_the_table_are_sentences(message):
     with pytest.raises(jfric.ProblemError) as error:
         loads(text.replace(old, new, 1))
     assert message in str(error.value)
+
+
+def test_checks_know_an_optimum():
+    text = Path(CONFIG).read_text()
+    wrong = text.replace('"optimum.load.F.times(1)"', '"optimum.load.F.time(1)"')
+    with pytest.raises(jfric.ProblemError, match="of an optimum there are objective, violation"):
+        loads(wrong)
+    results = jfric.verify([CONFIG])
+    found = {r.quantity: r for r in results if r.quantity.startswith("optimum")}
+    assert len(found) == 3
+    assert all(r.passed for r in found.values())
+    assert found["optimum.objective"].value == pytest.approx(SHORTEST, abs=1e-12)
+
+
+def test_a_load_over_time_is_an_observable():
+    problem = sled((0.5, 1.0), (1.0, 3.0, -2.0))
+    words = [f"{kind}.input.load.F" for kind in ("integral", "rms", "max", "final")]
+    found = jfric.observe(problem, words)
+    values = [float(found.values[word]) for word in words]
+    assert values == pytest.approx([0.5 + 1.5 - 2.0, np.sqrt((0.5 + 4.5 + 4.0) / 2.0), 3.0, -2.0])
+    with pytest.raises(jfric.ProblemError, match=r"there are input\.friction\.N"):
+        jfric.observe(problem, "final.input.gate.F")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guess", [1.0, 3.0])
+def test_a_voice_coil_motor_needs_less_than_was_published(guess):
+    """C2: feasible in the exact motion, and below 0.7944417495 V^2 s from two starts."""
+    config = load_config("configs/c2_voice_coil.toml")
+    problem = jfric.set_parameters(config.problem, {"motor.V.values": np.full(53, guess)})
+    best = jfric.optimise(problem, **from_table(config.optimise))
+    assert best.converged
+    assert best.violation < 1e-10
+    assert best.objective == pytest.approx(0.794439297830, abs=1e-11)
+    assert best.objective < 0.7944417495

@@ -46,6 +46,7 @@ class Scaled:
 
     def __init__(self, evaluator: Evaluator, start: np.ndarray, first: Evaluation, *, exact: bool):
         self.evaluator, self.equal, self.exact = evaluator, evaluator.equal, exact
+        #: Constraints that depend on an unknown at the start; others teach nothing yet.
         self.moves = first.slopes[1:].any(axis=1)
         sizes = np.abs(first.slopes).max(axis=1)
         self.sizes = np.where(sizes > 0.0, sizes, 1.0)
@@ -108,7 +109,7 @@ def descend(
                 "fun": lambda y, which=which: goals.constraints(y, which),
                 "jac": lambda y, which=which: goals.jacobian(y, which),
             }
-            for kind, which in (("eq", equal), ("ineq", ~equal))
+            for kind, which in (("eq", equal & goals.moves), ("ineq", ~equal & goals.moves))
             if which.any()
         ]
         options = {"maxiter": most, "ftol": TOLERANCE}
@@ -123,7 +124,7 @@ def descend(
         if exact:
             options |= {"gtol": 1e-10, "xtol": 1e-14}
         else:
-            options |= {"maxfev": most, "final_tr_radius": 1e-9, "initial_tr_radius": 0.1}
+            options |= {"maxfev": most * y.size, "final_tr_radius": 1e-9, "initial_tr_radius": 0.1}
     found = minimize(goals.objective, y, method=method, options=options, **arguments)
     return End(np.asarray(found.x), bool(found.success), str(found.message), int(found.nit))
 

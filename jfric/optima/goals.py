@@ -17,7 +17,7 @@ from jfric.results.event_observables import EventCount, LastEventTime, StopTime
 from jfric.results.grammar import parse_observable
 from jfric.results.windows import During
 from jfric.system.expression import WORDS, Expression
-from jfric.system.formula import Formula, require_formula
+from jfric.system.formula import Formula, read_formula, require_formula
 from jfric.system.naming import find_path, get_parameter, parameters, path_dimension
 from jfric.system.problem import Problem
 from jfric.system.units import UnitError
@@ -55,6 +55,13 @@ class Goals:
         """By how much each constraint is missed, from objective and constraints (k,)."""
         rest, equal = np.asarray(values)[1:], np.asarray(self.equal, bool)
         return np.where(equal, np.abs(rest), np.maximum(-rest, 0.0))
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether the objective holds an observable, or a number of the problem."""
+        own = {*(o.name for o in self.observables), *(name for name, _ in self.numbers)}
+        formula = read_formula(self.texts[0])
+        return bool(formula.references) or bool(own & set(formula.names.values()))
 
     @property
     def counts(self) -> list[str]:

@@ -44,6 +44,10 @@ from jfric.system.problem import Problem
 
 #: Iterations of an engine by default.
 MOST = 500
+#: Searches in a row, each with the constraints that depend on an unknown where it begins.
+ROUNDS = 4
+#: Part of the gradient, in units of that at the start, that counts as zero.
+STILL = 1e-4
 
 
 def optimise(
@@ -235,21 +239,40 @@ def _search(evaluator: Evaluator, method: str, x: np.ndarray, most: int, seed: i
         first = evaluator.at(y)
     if not first.known:
         return _Outcome(x, End(y, False, failure(first), 0), None, np.nan)
-    goals = Scaled(evaluator, y, first, exact=exact)
-    if method != "direct":
+    start, goals = first, Scaled(evaluator, y, first, exact=exact)
+    for _ in range(ROUNDS if method != "direct" else 0):
+        goals = Scaled(evaluator, y, first, exact=exact)
         end = descend(method, goals, y, most, limits)
+        y = np.clip(end.y, *limits)
+        first = goals.at(y)
+        # Constraints that a body at rest hid, as its speed at the end, count from here on.
+        if not exact or not (first.slopes[1:].any(axis=1) & ~goals.moves).any():
+            break
     y = restored(goals, np.clip(end.y, *limits), limits)
     last = evaluator.at(y)
     if not last.known:
         y, end = goals.good_at, end._replace(done=False)
         last = evaluator.at(y)
+    if method == "direct":
+        return _Outcome(x, end._replace(y=y), last, np.nan)
     still = stationarity(goals.at(y) if exact else last, goals, y, limits)
-    remarks = _unmoved(unknowns, first) if exact else []
+    remarks = _unmoved(evaluator, start) if exact else []
+    if method == "adam":
+        end = end._replace(done=still < STILL)
+    elif exact and not last.slopes[0].any() and evaluator.goals.is_moved:
+        end = end._replace(done=False, message="the objective depends on no unknown there")
+    elif exact and not still < STILL:
+        remarks.append(
+            f"at the optimum a part of the gradient, {still:.2g}, is left: the objective has a "
+            "kink or a jump there; compare several starts (starts=N), or method='direct'"
+        )
     return _Outcome(x, end._replace(y=y), last, still, remarks)
 
 
-def _unmoved(unknowns: Unknowns, first: Evaluation) -> list[str]:
-    """Remarks on unknowns on which nothing depends at the start."""
+def _unmoved(evaluator: Evaluator, first: Evaluation) -> list[str]:
+    """Remarks on unknowns on which nothing depends at the start, and on goals that depend on
+    none."""
+    unknowns, goals = evaluator.unknowns, evaluator.goals
     names = np.asarray(unknowns.layout.names)[~first.slopes.any(axis=0)].tolist()
     few = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     found = []
@@ -258,8 +281,10 @@ def _unmoved(unknowns: Unknowns, first: Evaluation) -> list[str]:
             f"at the start no goal depends on {few}: does a body stick, or does the input come "
             "after the end? Search from another start (starts=N)"
         )
-    if not first.slopes[0].any() and len(names) < len(unknowns.layout.names):
-        found.append("at the start the derivative of the objective is zero")
+    still = ~first.slopes[: 1 + len(goals.shown)].any(axis=1)
+    hidden = np.asarray(("the objective", *goals.shown))[still].tolist()
+    if hidden and len(names) < len(unknowns.layout.names):
+        found.append(f"at the start {', '.join(hidden)} depends on no unknown: does a body stick?")
     return found
 
 
