@@ -32,14 +32,11 @@ __all__ = [  # noqa: RUF022
     # Parameters from measurements.
     "fit", "Free", "Experiment", "FitResult", "read_experiments", "fit_curve", "compare_laws",
     "design_experiment",
-    # Optimal inputs and dimensions.
-    "optimise",
     # Published cases.
     "verify",
     # By subject.
     "contact", "elements", "exports", "figures", "files", "fits", "functions", "laws", "optima",
-    "periodic",
-    "results", "solvers", "statics", "structures", "sweeps", "verification",
+    "periodic", "results", "solvers", "statics", "structures", "sweeps", "verification",
 ]  # fmt: skip
 
 

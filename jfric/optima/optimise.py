@@ -217,14 +217,22 @@ class _Outcome:
         self.start, self.end, self.evaluation = start, end, evaluation
         self.stationary, self.remarks = stationary, remarks
 
+    @property
+    def sizes(self) -> np.ndarray:
+        """Changes of the constraints over the ranges; 1 for those that do not change, and where
+        the search failed at once."""
+        if self.evaluation is None:
+            return np.ones(())
+        found = np.abs(self.evaluation.slopes[1:]).max(axis=1, initial=0.0)
+        return np.where(found > 0.0, found, 1.0)
+
     def violation(self, equal: np.ndarray) -> float:
-        """Largest violation, as a part of the change of its constraint over the ranges."""
+        """Largest violation, in units of :attr:`sizes`."""
         if self.evaluation is None:
             return np.inf
-        values, sizes = self.evaluation.values[1:], np.abs(self.evaluation.slopes[1:])
-        sizes = sizes.max(axis=1) if sizes.size else np.ones(values.size)
+        values = self.evaluation.values[1:]
         off = np.where(equal, np.abs(values), np.maximum(-values, 0.0))
-        return float((off / np.where(sizes > 0.0, sizes, 1.0)).max(initial=0.0))
+        return float((off / self.sizes).max(initial=0.0))
 
 
 def _search(evaluator: Evaluator, method: str, x: np.ndarray, most: int, seed: int) -> _Outcome:
@@ -313,12 +321,9 @@ def _judged(
         seen, status, flags = run.values, int(run.status), int(run.flags)
     numbers = np.asarray(goals.values(found, seen))
     violations = goals.violations(numbers)
-    sizes = np.ones(violations.size)
-    if best.evaluation is not None:
-        sizes = np.abs(best.evaluation.slopes[1 : 1 + violations.size]).max(axis=1, initial=0.0)
-        sizes = np.where(sizes > 0.0, sizes, 1.0)
     reached = status == int(Status.OK) and bool(np.isfinite(numbers).all())
-    feasible = reached and bool(np.all(violations <= FEASIBLE * sizes))
+    sizes = np.broadcast_to(best.sizes, equal.shape)
+    feasible = reached and bool(np.all(violations <= FEASIBLE * sizes[: violations.size]))
     remarks = [*remarks, *best.remarks]
     remarks += [f"at the optimum: {flag.message}" for flag in flags_in(flags)]
     return Optimum(

@@ -29,7 +29,8 @@ class Optimum:
     of the engine. ``stationarity``: largest part of the gradient of the objective, over the ranges
     and in units of its size at the start, that the constraints and bounds do not take up: zero at a
     smooth optimum, NaN after a search without derivatives. ``starts``: the outcome of each start.
-    ``derivatives`` and ``motions``: how many runs with and without derivatives the search took.
+    ``derivatives`` and ``motions``: how many runs with and without derivatives the search took, and
+    ``seconds`` [s] how long, compilation included.
     ``remarks``: what to know about the derivatives. Example: see :func:`jfric.optimise`.
     """
 
