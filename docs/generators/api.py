@@ -20,6 +20,7 @@ SUBJECTS = {
     "results.observables": "Observables",
     "statics": "Equilibria",
     "periodic": "Steady states",
+    "optima": "Optimal inputs and dimensions",
     "sweeps": "Sweeps",
     "fits": "Fits",
     "structures": "Structures",

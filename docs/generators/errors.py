@@ -20,6 +20,7 @@ TOPICS = {
     "fits": "Measured data and fits",
     "statics": "Equilibria, paths and limit loads",
     "periodic": "Steady states",
+    "optima": "Optimal inputs and dimensions",
     "structures": "Structures",
     "figures": "Figures",
     "exports": "Export",
