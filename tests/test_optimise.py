@@ -251,6 +251,7 @@ WRONG = {
     "allowed are slsqp": {"method": "newton"},
     "'adam' takes no constraints": {"method": "adam", "constraints": ["final.x == 1"]},
     "constraints.0: found 'final.x'": {"constraints": "final.x"},
+    "constraints: found None": {"constraints": None},
     "no quantity 'y'": {"objective": "final.y"},
     "is a list of numbers": {"objective": "load.F.values"},
     "expected a formula": {"objective": 3.0},

@@ -95,7 +95,9 @@ def read_goals(
             f"objective: found {objective!r}, expected a formula in observables such as "
             "'time.end' or 'rms.v.x + 0.1*max.a.x'"
         )
-    given = [constraints] if isinstance(constraints, str) else list(constraints)
+    given = [constraints] if isinstance(constraints, str) else constraints
+    if not isinstance(given, (list, tuple)):
+        raise ProblemError(f"constraints: found {given!r}, needs a list of texts such as {_FORM}")
     read = [_constraint(f"constraints.{i}", text) for i, text in enumerate(given)]
     texts = tuple(_plain(problem, named, text) for text in (objective, *(t for t, _ in read)))
     units: dict[str, str | None] = {}
