@@ -29,6 +29,7 @@ from .exports import export_mjcf as export_mjcf
 from .figures import animate as animate
 from .figures import plot as plot
 from .figures import plot_basins as plot_basins
+from .figures import plot_flutter as plot_flutter
 from .figures import plot_friction_curve as plot_friction_curve
 from .figures import plot_mechanism as plot_mechanism
 from .figures import plot_orbits as plot_orbits
@@ -90,10 +91,13 @@ from .optima import optimise as optimise
 from .periodic import BalanceStatus as BalanceStatus
 from .periodic import Basins as Basins
 from .periodic import Exponent as Exponent
+from .periodic import FlutterBoundary as FlutterBoundary
+from .periodic import FlutterPath as FlutterPath
 from .periodic import FoundAttractor as FoundAttractor
 from .periodic import FrequencyResponse as FrequencyResponse
 from .periodic import HarmonicBalance as HarmonicBalance
 from .periodic import LowestPeak as LowestPeak
+from .periodic import Onset as Onset
 from .periodic import OrbitPath as OrbitPath
 from .periodic import OrbitPoint as OrbitPoint
 from .periodic import OrbitStatus as OrbitStatus
@@ -103,10 +107,13 @@ from .periodic import ResponseCurve as ResponseCurve
 from .periodic import ResponsePeak as ResponsePeak
 from .periodic import SampledOrbit as SampledOrbit
 from .periodic import SpecialCurve as SpecialCurve
+from .periodic import SteadySliding as SteadySliding
 from .periodic import basins as basins
 from .periodic import bifurcation_diagram as bifurcation_diagram
+from .periodic import continue_flutter as continue_flutter
 from .periodic import continue_orbit as continue_orbit
 from .periodic import continue_special as continue_special
+from .periodic import flutter as flutter
 from .periodic import frequency_response as frequency_response
 from .periodic import harmonic_balance as harmonic_balance
 from .periodic import hunting_limit as hunting_limit
@@ -118,6 +125,7 @@ from .periodic import periodic_orbit as periodic_orbit
 from .periodic import poincare_section as poincare_section
 from .periodic import sampled_orbit as sampled_orbit
 from .periodic import sampled_orbits as sampled_orbits
+from .periodic import steady_sliding as steady_sliding
 from .results import Events as Events
 from .results import Flag as Flag
 from .results import Mode as Mode

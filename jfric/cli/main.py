@@ -6,6 +6,7 @@ from jfric.cli import (
     compare,
     export,
     fit,
+    flutter,
     init,
     optimise,
     periodic,
@@ -23,7 +24,8 @@ from jfric.cli.interrupt import end_within_seconds
 
 #: Modules in the order of ``jfric --help``, in which they need not have been imported.
 _MODULES = (
-    *(init, run, sweep, periodic, response, returns, basins, fit, compare, optimise, statics),
+    *(init, run, sweep, periodic, response, returns, basins, fit, compare, optimise),
+    *(statics, flutter),
     *(bias, export, verify, view, show),
 )
 _ORDER = [module.__name__ for module in _MODULES]

@@ -1,6 +1,7 @@
 """All figures: of trajectories, sweeps, paths, structures, fits."""
 
 from .basins_figure import plot_basins as plot_basins
+from .flutter_figure import plot_flutter as plot_flutter
 from .friction_curve_figure import plot_friction_curve as plot_friction_curve
 from .mechanism_figure import animate as animate
 from .mechanism_figure import plot_mechanism as plot_mechanism

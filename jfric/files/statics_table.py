@@ -1,4 +1,5 @@
-"""The table ``[statics]`` of a file: the parameter that a path or a limit load follows."""
+"""The table ``[statics]`` of a file: the parameter that a path, a limit load or the eigenvalues of
+steady sliding follow."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class PathTable(Record):
 
 STATICS = PathTable(
     "StaticsTable",
-    "The parameter that a path of equilibria or a limit load follows, and its interval.",
+    "The parameter that a path of equilibria, a limit load or the eigenvalues of steady sliding "
+    "follow, and its interval.",
     {
         "vary": Key(Text(), "path of the parameter", needed=True),
         "start": Key(PLAIN, "its value where the path begins", needed=True),

@@ -4,6 +4,11 @@ from .basins import Basins as Basins
 from .basins import FoundAttractor as FoundAttractor
 from .basins import basins as basins
 from .continuation import continue_orbit as continue_orbit
+from .flutter import FlutterBoundary as FlutterBoundary
+from .flutter import FlutterPath as FlutterPath
+from .flutter import Onset as Onset
+from .flutter import continue_flutter as continue_flutter
+from .flutter import flutter as flutter
 from .harmonic_balance import harmonic_balance as harmonic_balance
 from .harmonic_balance_result import BalanceStatus as BalanceStatus
 from .harmonic_balance_result import HarmonicBalance as HarmonicBalance
@@ -31,3 +36,5 @@ from .section_runs import poincare_section as poincare_section
 from .solving import periodic_orbit as periodic_orbit
 from .special_curve import SpecialCurve as SpecialCurve
 from .special_curve import continue_special as continue_special
+from .steady_sliding import SteadySliding as SteadySliding
+from .steady_sliding import steady_sliding as steady_sliding

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float, Int
 
+from jfric.numerics.eigenvalues import eigenvalues
 from jfric.numerics.linear_algebra import matmul, singular_values
 
 #: Singular values, as parts of the largest one, below which they are rounding errors of directions
@@ -44,34 +45,16 @@ def erased(a: Float[Array, "x x"]) -> Int[Array, ""]:
     return jax.lax.while_loop(grows, smaller, start)[2]
 
 
-@jax.custom_jvp
 def multipliers(
     a: Float[Array, "x x"],
 ) -> tuple[Complex[Array, " x"], Complex[Array, "x x"]]:
     """Eigenvalues of ``a``, the largest first, and eigenvectors as columns; those of erased
     directions are exactly zero."""
-    values, vectors, _ = _decomposed(a)
-    return values, vectors
-
-
-def _decomposed(a):
-    known = jnp.all(jnp.isfinite(a))
-    filled = jnp.where(known, a, jnp.eye(a.shape[0], dtype=a.dtype))
-    values, left, right = jax.lax.linalg.eig(filled, compute_left_eigenvectors=True)
+    values, vectors = eigenvalues(a)
     order = jnp.argsort(-jnp.abs(values), stable=True)
-    zero = jnp.arange(a.shape[0], dtype=jnp.int32) >= a.shape[0] - erased(filled)
-    values = jnp.where(zero, 0.0, values[order])
-    values = jnp.where(known, values, jnp.nan)
-    return values, right[:, order], jnp.where(zero[None, :], 0.0, left[:, order])
-
-
-@multipliers.defjvp
-def _multipliers_jvp(primals, tangents):
-    """``d lambda = w^H da v / (w^H v)``; eigenvectors have no derivatives here."""
-    values, right, left = _decomposed(primals[0])
-    change = tangents[0].astype(right.dtype)
-    product = jnp.sum(jnp.conj(left) * right, axis=0)
-    moved = jnp.sum(jnp.conj(left) * (change @ right), axis=0)
-    one = product == 0
-    slopes = jnp.where(one, 0.0, moved / jnp.where(one, 1.0, product))
-    return (values, right), (slopes, jnp.zeros_like(right))
+    filled = jnp.where(jnp.all(jnp.isfinite(a)), a, jnp.eye(a.shape[0], dtype=a.dtype))
+    count = a.shape[0] - erased(jax.lax.stop_gradient(filled))
+    zero = jnp.arange(a.shape[0], dtype=jnp.int32) >= count
+    known = jnp.isfinite(values).all()
+    values = jnp.where(zero & known, 0.0, values[order])
+    return values, vectors[:, order]

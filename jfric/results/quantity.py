@@ -77,6 +77,9 @@ Kind = Literal[
     "attractor_count",
     "basin_share",
     "optimum",
+    "growth",
+    "mode_frequency",
+    "onset",
 ]
 
 #: Kinds taken from equilibria, limit loads and paths of a system, not from a trajectory.
@@ -94,6 +97,7 @@ PERIODIC_KINDS = (
     *("orbit", "multiplier", "fold", "flip", "torus", "branch_point", "hopf", "event_change"),
     *("dead_end", "balance", "balance_fold", "response"),
     *("lyapunov", "attractor_count", "basin_share", "optimum"),
+    *("growth", "mode_frequency", "onset"),
 )
 #: Numbers of a periodic motion that a trajectory does not have.
 OF_ORBITS = ("period", "energy_loss", "residual", "event_count", "largest_multiplier")
@@ -145,8 +149,8 @@ _KINDS: dict[Kind, _Form] = {
     **{kind: _Form(None, "number") for kind in ("branch_point", "event_change", "balance_fold")},
     "balance": _Form("dof", "maybe"),
     "response": _Form("response"),
-    **{kind: _Form() for kind in ("lyapunov", "attractor_count")},
-    "basin_share": _Form(None, "number"),
+    **{kind: _Form() for kind in ("lyapunov", "attractor_count", "growth")},
+    **{kind: _Form(None, "number") for kind in ("basin_share", "mode_frequency", "onset")},
     "optimum": _Form("optimum", "maybe"),
 }
 #: Other words for a kind, and the prefix that they add to the name.
@@ -170,8 +174,8 @@ GRAMMAR = (
     "special.u(1); orbit.period, orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), "
     "multiplier(1), multiplier.re(1), fold(1), flip(1), hopf(1), event_change(1), dead_end(1); "
     "balance.u, balance.u(1), balance_fold(1); response.peak, response.peak_frequency; "
-    "lyapunov; attractor_count, basin_share(1); optimum.objective, optimum.time.end, "
-    "optimum.load.F.times(1)"
+    "lyapunov; attractor_count, basin_share(1); growth, mode_frequency(1), onset(1); "
+    "optimum.objective, optimum.time.end, optimum.load.F.times(1)"
 )
 
 #: What a wrong name is answered with.

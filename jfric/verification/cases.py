@@ -180,6 +180,7 @@ def cases() -> list[Case]:
         _listed("p6_duffing"),
         _listed("p6_duffing_response"),
         _listed("r6_arm", relative=0.0),
+        _listed("s1_flutter"),
     ]
 
 

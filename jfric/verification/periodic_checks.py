@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from jfric.files.config import Check, Config
     from jfric.optima.result import Optimum
     from jfric.periodic.basins import Basins
+    from jfric.periodic.flutter import FlutterPath
     from jfric.periodic.harmonic_balance_result import HarmonicBalance
     from jfric.periodic.orbit import PeriodicOrbit
     from jfric.periodic.path import OrbitKind, OrbitPath
     from jfric.periodic.response import FrequencyResponse
     from jfric.periodic.response_peak import ResponsePeak
+    from jfric.periodic.steady_sliding import SteadySliding
 
 
 def is_periodic(check: Check) -> bool:
@@ -84,6 +86,8 @@ class PeriodicValues:
             return self._of_basins(quantity)
         if quantity.kind == "optimum":
             return self._of_optimum(quantity)
+        if quantity.kind in ("growth", "mode_frequency", "onset"):
+            return self._of_sliding(quantity)
         if quantity.kind not in ("orbit", "multiplier"):
             points = self.path.points(POINT_KINDS[quantity.kind])
             row = int(quantity.argument or 1) - 1
@@ -213,6 +217,38 @@ class PeriodicValues:
             )
         settings = from_table(self.config.optimise)
         return optimise(self.config.problem, **settings, **self._solver())
+
+    def _of_sliding(self, quantity: Quantity) -> float:
+        """A growth rate or frequency of steady sliding, or a value at which growth begins."""
+        row = int(quantity.argument or 1) - 1
+        if quantity.kind == "onset":
+            found = [onset.parameter for onset in self.flutter.onsets]
+        elif quantity.kind == "growth":
+            return float(self.sliding.growth)
+        else:
+            modes = self.sliding.modes() if self.sliding.exists else []
+            found = [mode["frequency"] for mode in modes]
+        return found[row] if row < len(found) else float("nan")
+
+    @cached_property
+    def sliding(self) -> SteadySliding:
+        """Steady sliding."""
+        from jfric.periodic.steady_sliding import steady_sliding
+
+        return steady_sliding(self.config.problem)
+
+    @cached_property
+    def flutter(self) -> FlutterPath:
+        """Eigenvalues over the parameter of the table ``[statics]``."""
+        from jfric.periodic.flutter import flutter
+
+        given = self.config.statics
+        if not given:
+            raise ProblemError(
+                f"{self.config.path}: a check asks where growth begins; a table [statics] with "
+                "vary, start and stop is missing"
+            )
+        return flutter(self.config.problem, given["vary"], given["start"], given["stop"])
 
     def _solver(self) -> dict[str, Any]:
         """The solver of the file, where it has settings."""

@@ -269,7 +269,7 @@ def modes_at(prepared: Prepared, t, q, v) -> Int[Array, " nt"]:
     mechanics, nt, nf = prepared.mechanics, prepared.nt, prepared.nf
     velocity = relative_velocities(prepared, t, v)
     small = velocity_tolerance(prepared, t, jnp.abs(v))
-    mode = rules.closed_mode(prepared.kind.frictionless, velocity[:nt], small[:nt])
+    mode = closed_modes(prepared, t, v)
     if prepared.nu:
         gap = mechanics.gaps(t, q)
         scale = (
@@ -281,6 +281,13 @@ def modes_at(prepared: Prepared, t, q, v) -> Int[Array, " nt"]:
         is_open = rules.starts_open(gap, gap_zero, velocity[nt:], small[nt:])
         mode = mode.at[nf:].set(jnp.where(is_open, Mode.OPEN, mode[nf:]))
     return together(prepared, mode).astype(jnp.int32)
+
+
+def closed_modes(prepared: Prepared, t, v) -> Int[Array, " nt"]:
+    """Modes by velocities alone, of contacts that touch."""
+    velocity = relative_velocities(prepared, t, v)[: prepared.nt]
+    small = velocity_tolerance(prepared, t, jnp.abs(v))[: prepared.nt]
+    return rules.closed_mode(prepared.kind.frictionless, velocity, small)
 
 
 def together(prepared: Prepared, mode: Int[Array, " nt"]) -> Int[Array, " nt"]:
