@@ -59,7 +59,7 @@ LONG = (
     "inverse_regression", "joint_friction", "limit_load", "lyapunov_exponent", "lyapunov_exponents",
     "minimise_peak", "observe", "optimise", "periodic_orbit", "plot_basins", "plot_friction_curve",
     "plot_mechanism", "plot_orbits", "plot_response", "plot_returns", "poincare_section",
-    "smoothing_bias", "sweep", "verify",
+    "smoothing_bias", "sweep", "verify", "continue_flutter", "flutter", "plot_flutter",
 )  # fmt: skip
 
 

@@ -142,7 +142,7 @@ def steady_sliding(problem: Problem, *, t=None, moving: Sequence[str] = ()) -> S
         ... )
         >>> state = jfric.steady_sliding(brake)
         >>> [round(row["frequency"], 6) for row in state.modes()], bool(state.stable)
-        ([1.434904, 1.810085], True)
+        ([1.437269, 1.807648], True)
     """
     problem = build(problem)
     require_steady(problem, moving)
