@@ -24,7 +24,9 @@ from .contact import contact_residual as contact_residual
 from .contact import motion_residual as motion_residual
 from .errors import ProblemError as ProblemError
 from .errors import SimulationError as SimulationError
+from .exports import FmuExport as FmuExport
 from .exports import MjcfExport as MjcfExport
+from .exports import export_fmu as export_fmu
 from .exports import export_mjcf as export_mjcf
 from .figures import animate as animate
 from .figures import plot as plot

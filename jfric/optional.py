@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from jfric.errors import ProblemError
@@ -40,3 +41,15 @@ def import_plotly():
             "a page to play with needs plotly, which is not installed (pip install jfric[view])"
         ) from None
     return plotly
+
+
+def import_pythonfmu(version: int) -> Any:
+    """The library for units of the FMI ``version`` (2 or 3), or a sentence on how to install it."""
+    name = "pythonfmu" if version == 2 else "pythonfmu3"
+    try:
+        library = importlib.import_module(name)
+    except ImportError:
+        raise ProblemError(
+            f"a unit of FMI {version} needs {name}, which is not installed (pip install jfric[fmi])"
+        ) from None
+    return library

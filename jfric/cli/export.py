@@ -13,8 +13,9 @@ from jfric.errors import ProblemError, nearest
 
 if TYPE_CHECKING:
     from jfric.exports import MjcfExport
+    from jfric.files.config import Config
 
-FORMATS = ("mjcf",)
+FORMATS = ("mjcf", "fmu")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +24,17 @@ class ExportSettings:
 
     config: options.ConfigPath
     set_: options.Settings = None
-    to: str = setting("mjcf", "Format: mjcf (MuJoCo).", metavar="NAME")
-    out: Path | None = setting(None, "File to write; CONFIG with .xml unless given.")
+    to: str = setting(
+        "mjcf", "Format: mjcf (MuJoCo) or fmu (a unit of co-simulation).", metavar="NAME"
+    )
+    out: Path | None = setting(None, "File to write; CONFIG with .xml or .fmu unless given.")
+    inputs: str | None = setting(
+        None, "Functions of time that the other tool sets (fmu), with commas.", metavar="NAMES"
+    )
+    outputs: str | None = setting(
+        None, "Quantities that it reads (fmu), with commas; all unless given.", metavar="NAMES"
+    )
+    fmi: int = setting(2, "Version of FMI, 2 or 3 (fmu).")
     friction: str = setting(
         "auto", "Form of friction: auto, frictionloss or lugre.", metavar="NAME"
     )
@@ -43,7 +53,7 @@ def export(given: ExportSettings) -> None:
     """Write a system as a model of another simulator, and measure the difference of the two.
 
     Prints how far they are apart under the same loads, how fast the model creeps, and what it
-    cannot represent.
+    cannot represent. A unit of co-simulation (fmu) is exact: it lets jfric compute.
 
     MuJoCo's joints have frictionloss (Coulomb's law, softened); where the installed version has it,
     a law with a static limit becomes a bristle (LuGre).
@@ -57,6 +67,9 @@ def export(given: ExportSettings) -> None:
             f"{', '.join(FORMATS)}"
         )
     chosen = load_changed(given.config, given.set_)
+    if given.to == "fmu":
+        _export_fmu(given, chosen)
+        return
     with status(given.config.stem) as announce:
         announce("simulating" if given.compare else "writing")
         found = export_mjcf(
@@ -75,6 +88,28 @@ def export(given: ExportSettings) -> None:
     for sentence in found.lost:
         tell(f"  {sentence}")
     wrote(path)
+
+
+def _export_fmu(given: ExportSettings, chosen: Config) -> None:
+    """Write a unit of co-simulation, and print its variables."""
+    from jfric.exports import export_fmu
+
+    def names(text: str | None) -> list[str]:
+        return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+    found = export_fmu(
+        chosen.problem,
+        given.out or Path(given.config.with_suffix(".fmu").name),
+        inputs=names(given.inputs),
+        outputs=None if given.outputs is None else names(given.outputs),
+        version=given.fmi,
+        solver=chosen.solver,
+    )
+    tell(chosen.title or given.config.stem, "bold")
+    tell(f"inputs: {', '.join(found.inputs) or 'none'}")
+    tell(f"outputs: {', '.join(found.outputs)}")
+    tell(f"parameters: {', '.join(found.parameters)}")
+    wrote(found.path)
 
 
 def _print_differences(found: MjcfExport) -> None:
