@@ -114,8 +114,8 @@ def export_fmu(
         program += CLASS.format(name=name, version=version, library=library.__name__)
         script.write_text(program, "utf-8")
         _build(library, version, script, name, path)
-    found = (tuple(names[x]) for x in ("numbers", "inputs"))
-    return FmuExport(path, version, *found, (*names["outputs"], *names["codes"]))
+    outs = *names["outputs"], *names["codes"]
+    return FmuExport(path, version, tuple(names["numbers"]), tuple(names["inputs"]), outs)
 
 
 def _build(library: Any, version: int, script: Path, name: str, path: Path) -> None:

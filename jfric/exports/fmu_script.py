@@ -99,7 +99,7 @@ class Slave:
     def _ask(self, what: str, **given: Any) -> dict[str, Any]:
         """Answer of the process in which the system moves, which begins with the first question."""
         if self.server is None:
-            python = os.environ.get("JFRIC_PYTHON", self.now["python"])
+            python = str(os.environ.get("JFRIC_PYTHON") or self.now["python"])
             self.server = subprocess.Popen(
                 [python, "-m", "jfric.exports.fmu_server", self.resources],
                 stdin=subprocess.PIPE,
