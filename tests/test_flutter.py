@@ -1,12 +1,16 @@
 """Steady sliding: eigenvalues, the boundary of flutter, and the motion beyond it."""
 
+import json
+
 import jax
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
+from typer.testing import CliRunner
 
 import jfric
+from jfric.cli.main import app
 from jfric.system.naming import set_parameters
 from jfric.verification.configs import shipped
 
@@ -383,3 +387,20 @@ def test_a_contact_that_cannot_stick_where_it_stands_is_no_steady_state():
     assert held.q[0] == 0.4
     pulled = set_parameters(problem, {"initial.x.q": 0.6})
     assert not jfric.steady_sliding(pulled).exists
+
+
+@pytest.mark.slow
+def test_the_command_writes_rows_boundary_and_picture(tmp_path):
+    arguments = ["--points", "21", "--second", "spring.support.k=0.25:1", "--plot"]
+    file = str(shipped("s1_flutter"))
+    found = CliRunner().invoke(app, ["flutter", file, *arguments, "--out", str(tmp_path)])
+    assert found.exit_code == 0, found.output
+    assert "1.18055555556  flutter" in found.output
+    (onset,) = json.loads((tmp_path / "flutter-001.json").read_text())["onsets"]
+    assert onset["derivatives"]["stop.k"] == pytest.approx(-CRITICAL / K3 - 1.0 / 6.0, abs=1e-9)
+    rows = np.genfromtxt(tmp_path / "flutter-001-boundary.csv", delimiter=",", skip_header=1)
+    assert rows[-1, 1] == 1.0
+    assert (tmp_path / "flutter-001.png").stat().st_size > 10_000
+    refused = CliRunner().invoke(app, ["flutter", str(shipped("c4_belt"))])
+    assert refused.exit_code == 2
+    assert "--vary: not given, and the file has no table [statics]" in refused.output

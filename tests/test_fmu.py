@@ -5,8 +5,10 @@ import json
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import jfric
+from jfric.cli.main import app
 from jfric.exports.fmu_unit import Unit
 from jfric.verification.configs import shipped
 
@@ -171,3 +173,15 @@ def test_what_a_unit_cannot_have_is_refused(tmp_path):
         jfric.export_fmu(problem, tmp_path / "unit.zip")
     with pytest.raises(jfric.ProblemError, match="solver: found 'moreau-jean'"):
         jfric.export_fmu(problem, path, solver={"name": "moreau-jean", "dt": 1e-3})
+
+
+def test_the_command_writes_a_unit(tmp_path):
+    out = str(tmp_path / "belt.fmu")
+    options = ["--to", "fmu", "--inputs", "friction.belt", "--outputs", "x,v.x", "--out", out]
+    found = CliRunner().invoke(app, ["export", str(shipped("c4_belt")), *options])
+    assert found.exit_code == 0, found.output
+    assert "inputs: friction.belt" in found.output
+    assert "outputs: x, v.x, mode.friction" in found.output
+    about = fmpy.read_model_description(out)
+    assert about.coSimulation.canGetAndSetFMUstate
+    assert {x.name for x in about.modelVariables if x.causality == "input"} == {"friction.belt"}
