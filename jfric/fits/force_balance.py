@@ -36,15 +36,17 @@ SPOILT = 5.0
 BOX = (20.0 / 3.0 / (2.0 * np.pi) ** 4) ** 0.2
 
 
-def unbalanced(problem: Problem, t, q, v, a, u: Mapping[str, Any]):
-    """Unbalanced force of the equation of motion at one instant [N or N m], all contacts
-    sliding."""
-    held = {name: value[None] for name, value in u.items()}
+def unbalanced(problem: Problem, t, q, v, a, u: Mapping[str, Any], z=None):
+    """Unbalanced force (n,) of the equation of motion at one instant [N or N m], all contacts
+    sliding; ``z``: states of elements."""
+    held, n = {name: value[None] for name, value in u.items()}, q.shape[0]
     mechanics = assemble(with_inputs(problem, t[None], held)).at(t, q, v)
+    q, v = mechanics.complete(q, v, z)
     gamma = mechanics.sliding_velocities(t, v)
     normal = normal_forces_at(mechanics, t, q, v)
     friction = mechanics.R_T.T @ sliding_friction(mechanics, gamma, normal)
-    return mechanics.M @ a - applied_force(mechanics, t, q, v) - friction
+    applied = applied_force(mechanics, t, q, v, None, z)
+    return mechanics.M[:n, :n] @ a - applied[:n] - friction[:n]
 
 
 def slowest_sliding(problem: Problem, t, q, v):
@@ -83,10 +85,10 @@ def local_mean(rate: float, cutoff: float) -> np.ndarray:
 
 def complete_positions(problem: Problem, experiment: Experiment) -> np.ndarray:
     """Measured positions (m, n); raises :class:`jfric.ProblemError` where some are missing."""
-    missing = [dof for dof in problem.axes if dof not in experiment.y]
+    missing = [dof for dof in problem.dofs if dof not in experiment.y]
     if missing:
         raise ProblemError(f"y.{missing[0]}: the regression needs the measured position")
-    for dof in problem.axes:
+    for dof in problem.dofs:
         there = (experiment.mask or {}).get(dof, True) & np.isfinite(experiment.y[dof])
         if not there.all():
             i = int(np.argmin(there))
@@ -95,7 +97,7 @@ def complete_positions(problem: Problem, experiment: Experiment) -> np.ndarray:
                 f"t = {experiment.t[i]:g} s; a regression filters the whole record, cut it with "
                 "between or fit by simulation"
             )
-    return np.stack([np.asarray(experiment.y[dof]) for dof in problem.axes], axis=1)
+    return np.stack([np.asarray(experiment.y[dof]) for dof in problem.dofs], axis=1)
 
 
 def at_even_steps(problem: Problem, e: Experiment, hold: str, allowed: float = 0.0) -> Experiment:
@@ -122,7 +124,7 @@ def at_even_steps(problem: Problem, e: Experiment, hold: str, allowed: float = 0
         )
     t = np.linspace(e.t[0], e.t[-1], e.t.size)
     q = CubicSpline(e.t, complete_positions(problem, e))(t)
-    y = {dof: q[:, i] for i, dof in enumerate(problem.axes)}
+    y = {dof: q[:, i] for i, dof in enumerate(problem.dofs)}
 
     def even(values: np.ndarray) -> np.ndarray:
         if hold == "linear":
@@ -140,28 +142,37 @@ def at_even_steps(problem: Problem, e: Experiment, hold: str, allowed: float = 0
     return Experiment(t, u, y, x0=e.x0, meta=meta, start=e.start, resolution=resolution)
 
 
-def quiet_cutoff(rate: float, positions: np.ndarray, steps: np.ndarray) -> float:
-    """The highest cut-off frequency [Hz], at most a tenth of the ``rate`` [Hz], behind which the
-    accelerations of measured ``positions`` (m, n) contain hardly any noise.
+def quiet_cutoff(
+    rate: float,
+    positions: np.ndarray,
+    steps: np.ndarray,
+    order: int = 2,
+    share: float = NOISE,
+    highest: float = CUTOFF,
+) -> float:
+    """The highest cut-off frequency [Hz], at most the part ``highest`` of the ``rate`` [Hz], behind
+    which the accelerations of measured ``positions`` (m, n) contain hardly any noise: a ``share``
+    of their variance. ``order``: of the derivative, 1 for velocities.
 
     ``steps`` (n,): resolutions of the readings, zero where unknown. The noise of positions is taken
-    as white, estimated from the part that the highest cut-off removes, but at least the noise of
-    the steps. In accelerations up to ``f`` it has the variance ``2 sigma^2 (2 pi)^4 f^5/(5 rate)``:
-    a mass fitted to them is too small by the noise's share of their variance.
+    as white, estimated from the part that a cut-off at a tenth removes, but at least the noise of
+    the steps. In derivatives of the order ``k`` up to ``f`` it has the variance ``2 sigma^2 (2
+    pi)^(2 k) f^(2 k + 1)/((2 k + 1) rate)``: a mass fitted to them is too small by the noise's share of their variance.
     """
     from scipy import signal
 
-    cutoff = CUTOFF * rate
-    sections, _ = low_pass(rate, cutoff)
+    sections, _ = low_pass(rate, CUTOFF * rate)
     removed = positions - signal.sosfiltfilt(sections, positions, axis=0)
     variance = np.maximum(np.var(removed, axis=0) / (1.0 - 2.0 * CUTOFF), steps**2 / 12.0)
-    lowest = PERIODS * rate / positions.shape[0]
+    cutoff, lowest = highest * rate, PERIODS * rate / positions.shape[0]
     while LOWER * cutoff > lowest:
         sections, _ = low_pass(rate, cutoff)
         q = signal.sosfiltfilt(sections, positions, axis=0)
-        a = np.gradient(np.gradient(q, 1.0 / rate, axis=0), 1.0 / rate, axis=0)
-        noise = 2.0 * variance * (2.0 * np.pi) ** 4 * cutoff**5 / (5.0 * rate)
-        if np.all(noise <= NOISE * np.var(a, axis=0)):
+        slope, power = q, 2 * order + 1
+        for _ in range(order):
+            slope = np.gradient(slope, 1.0 / rate, axis=0)
+        noise = 2.0 * variance * (2.0 * np.pi) ** (power - 1) * cutoff**power / (power * rate)
+        if np.all(noise <= share * np.var(slope, axis=0)):
             break
         cutoff *= LOWER
     return cutoff

@@ -13,12 +13,18 @@ of second differences of the positions, and of the inputs between samples. For a
 forces both are equal without error. There are 2.5 rows per period of the cut-off frequency. Where a
 contact sticks the friction force is not known, and where it reverses the mean is that of two
 directions: rows with such a sample among their neighbours do not count.
+
+States of elements that remember follow from the motion, which is then smoothed less than for the
+rows and has several instants between two of them (:mod:`jfric.fits.memory`). Their forces are
+known at rest and at reversals, too, and are averaged over the same neighbours.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -40,6 +46,12 @@ from jfric.fits.force_balance import (
     unbalanced,
 )
 from jfric.fits.measurement import acting, at_times, slopes, total_delay
+from jfric.fits.memory import (
+    along_motion,
+    has_memory,
+    own_forces,
+    with_starts,
+)
 from jfric.fits.model import AbstractModel, OutputModel, Prediction
 from jfric.fits.sampled_model import REFERENCE
 from jfric.results.status import Status
@@ -58,22 +70,31 @@ SLOW = 0.02
 MOVED = 0.25
 #: Prefixes of the signals of the motion among an experiment's inputs, and of the compared forces.
 MOTION, FORCE = "motion", "force"
+#: Prefix of the instants between two rows, and the name of the length of a box of the mean in them.
+PATH = "path"
+BOXES = f"{PATH}.box"
+#: Part of the variance of velocities that may be noise where states follow from them.
+NOISE_ALONG = 2e-5
+#: Highest cut-off frequency there, as a part of the sampling rate.
+HIGHEST = 0.4
 LEAST_ROWS = 20
 
 
 class InverseModel(AbstractModel):
     """Forces that a measured motion needs, compared with the measured ones.
 
-    The experiments are those of :func:`inverse_experiments`.
+    The experiments are those of :func:`inverse_experiments`. ``steady``: whether states without a
+    value begin as in steady sliding.
     """
 
     problem: Problem
+    steady: bool = eqx.field(static=True, default=False)
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
         """Raise :class:`jfric.ProblemError` for records that are no rows of inverse dynamics."""
         del signals
         for e in experiments:
-            if f"{MOTION}.{self.problem.axes[0]}.a" not in (e.u or {}):
+            if f"{MOTION}.{self._dofs[0]}.a" not in (e.u or {}):
                 raise ProblemError("experiments: found none of inverse_experiments")
 
     def default(self, path: str, experiment: Experiment) -> float:
@@ -86,22 +107,51 @@ class InverseModel(AbstractModel):
 
     def simulate_outputs(self, values: Mapping[str, Array], data: Data) -> Prediction:
         measured = {k for k in values if k.partition(".")[0] in ("sensor", "input", "delay")}
-        problem = set_parameters(
-            self.problem, {k: x for k, x in values.items() if k not in measured}
-        )
+        given = {k: x for k, x in values.items() if k not in measured}
         q, v, a = _motion(self.problem, values, data)
-        inputs = _inputs(data.u)
-        # Inputs are smooth behind the filter.
-        own = {k: acting(data.t, x, k, values, "linear") for k, x in inputs.items()}
-        missing = jax.vmap(lambda t, q, v, a, u: unbalanced(problem, t, q, v, a, u))(
-            data.t, q, v, a, own
-        )
+        own = _acting(data.t, data.u, values)
+        status, more = jnp.asarray(int(Status.OK)), jnp.zeros(())
+        z = jnp.zeros((data.t.shape[0], 0))
+        if BOXES in data.u:
+            found = self._remembered(given, values, data)
+            problem, z, more = found.problem, found.z, found.more
+            status = jnp.where(found.converged, status, int(Status.STALLED))
+        else:
+            problem = set_parameters(self.problem, given)
+        missing = jax.vmap(lambda *row: unbalanced(problem, *row))(data.t, q, v, a, own, z) - more
         columns = [
-            data.y[:, j] + missing[:, self.problem.axes.index(name.partition(".")[2])]
+            data.y[:, j] + missing[:, self._dofs.index(name.partition(".")[2])]
             for j, name in enumerate(data.signals)
         ]
-        y = jnp.stack(columns, axis=1)
-        return Prediction(y, jnp.asarray(int(Status.OK)))
+        return Prediction(jnp.stack(columns, axis=1), status)
+
+    @property
+    def _dofs(self) -> list[str]:
+        return [*self.problem.dofs]
+
+    def _remembered(self, given: Mapping[str, Any], values, data: Data) -> _Remembered:
+        """States at the rows, and what the means of the forces are above the forces at means."""
+        count = sum(k.startswith(f"{PATH}.{MOTION}.{self._dofs[0]}.q.") for k in data.u)
+        motion = _between(data, count)
+        q, v, _ = _motion(self.problem, values, motion)
+        u = _acting(motion.t, motion.u, values)
+        problem = with_starts(self.problem, given, v[0] if self.steady else None)
+        found = along_motion(problem, motion.t, q, v, u)
+        # Loads are no part of the forces here: those of the problem cancel.
+        force = own_forces(problem, motion.t, q, v, found.z)
+        box = data.u[BOXES][0]
+        rows = slice(count - 1, None, count)
+        force, q, v = (_local_means(x, box, count)[rows] for x in (force, q, v))
+        z = found.z[rows]
+        more = force - own_forces(problem, data.t, q, v, z)
+        return _Remembered(problem, z, more, found.converged)
+
+
+class _Remembered(NamedTuple):
+    problem: Problem
+    z: Array
+    more: Array
+    converged: Array
 
 
 def inverse_experiments(
@@ -115,33 +165,58 @@ def inverse_experiments(
     the sampling rate. ``hold``: how inputs go on between samples. Raises
     :class:`jfric.ProblemError` for records and problems without inverse dynamics: missing
     positions, long gaps, unilateral contacts. Uneven steps are made even."""
-    require_features(problem, "inverse dynamics", CONSTANT)
+    remembers = CONSTANT - {"reacting"} | {"sliders", "states"}
+    require_features(problem, "inverse dynamics", remembers if has_memory(problem) else CONSTANT)
     if problem.section("contact"):
         raise ProblemError(
             "contact: normal forces of unilateral contacts are not measured, inverse dynamics need "
             "friction with a given normal force"
         )
-    return [_rows(problem, e, cutoff, hold) for e in experiments]
+    filters = [_filter(problem, at_even_steps(problem, e, hold), cutoff) for e in experiments]
+    count = max(x.every for x in filters) if has_memory(problem) else 0
+    return [_rows(problem, x, hold, count) for x in filters]
 
 
-def _rows(problem: Problem, e: Experiment, cutoff: float | None, hold: str) -> Experiment:
-    e = at_even_steps(problem, e, hold)
+class _Filter(NamedTuple):
+    """A record with even steps, the resolutions of its positions, its filter and spacing of
+    rows."""
+
+    record: Experiment
+    steps: np.ndarray
+    rate: float
+    cutoff: float
+    every: int
+
+
+def _filter(problem: Problem, e: Experiment, cutoff: float | None) -> _Filter:
     rate = 1.0 / float(np.mean(np.diff(e.t)))
+    steps = np.array([(e.resolution or {}).get(dof, 0.0) for dof in problem.dofs])
     measured = complete_positions(problem, e)
-    steps = np.array([(e.resolution or {}).get(dof, 0.0) for dof in problem.axes])
     if cutoff is None:
         cutoff = quiet_cutoff(rate, measured, steps)
     low_pass(rate, cutoff)  # refuses a wrong cut-off
-    weights = local_mean(rate, cutoff)
-    reach, every = weights.size // 2, max(1, int(rate / (ROWS * cutoff)))
+    return _Filter(e, steps, rate, cutoff, max(1, int(rate / (ROWS * cutoff))))
+
+
+def _rows(problem: Problem, own: _Filter, hold: str, count: int) -> Experiment:
+    """Rows of a record, with ``count`` instants between two of them (0: only rows)."""
+    e, _, rate, cutoff, every = own
+    measured, weights = complete_positions(problem, e), local_mean(rate, cutoff)
+    reach = weights.size // 2
     # All samples except the first and the last, which have no second differences.
-    rows = slice(reach, max(e.t.size - 2 - reach, reach), every)
     t = e.t[1:-1]
+    rows = slice(reach, max(t.size - reach, reach), every)
     if t[rows].size < LEAST_ROWS:
         raise ProblemError(
             f"t: found {e.t.size} samples, {t[rows].size} of which are left behind a filter with a "
             f"cut-off of {cutoff:g} Hz, at least {LEAST_ROWS} are needed"
         )
+    counted = np.ones(t[rows].size, bool)
+    if count:
+        # States begin with the record, and means need what follows: rows that do not count.
+        inner, rows = rows, slice(reach - every * max((reach - every + 1) // every, 0), None, every)
+        places = np.arange(t.size)[rows]
+        counted = (places >= inner.start) & (places + reach <= places[-1])
     before, here, after = measured[:-2], measured[1:-1], measured[2:]
     q = _means(here, weights)
     v = _means(0.5 * rate * (after - before), weights)
@@ -153,19 +228,67 @@ def _rows(problem: Problem, e: Experiment, cutoff: float | None, hold: str) -> E
         if path != REFERENCE and path in slots
     }
     force, speed = _known_force(problem, t, q, v, a, u)
-    fast = _slides(speed, (1.0 + MOVED) * 2.0 * BOX / cutoff * rate)[rows]
+    fast = _slides(speed, (1.0 + MOVED) * 2.0 * BOX / cutoff * rate)[rows] & counted
     if not fast.any():
         raise ProblemError(
             f"{e.name or 'experiment'}: in all samples something rests or reverses too soon"
         )
     motion = {
         f"{MOTION}.{dof}.{letter}": x[rows, i]
-        for i, dof in enumerate(problem.axes)
+        for i, dof in enumerate(problem.dofs)
         for letter, x in (("q", q), ("v", v), ("a", a))
     }
-    y = {f"{FORCE}.{dof}": force[rows, i] for i, dof in enumerate(problem.axes)}
+    y = {f"{FORCE}.{dof}": force[rows, i] for i, dof in enumerate(problem.dofs)}
     inputs = {path: x[rows] for path, x in u.items()}
+    if count:
+        inputs |= _path(problem, own, t[rows], count, {k: e.u[k] for k in u}, hold)
     return Experiment(t[rows], {**inputs, **motion}, y, mask=dict.fromkeys(y, fast), meta=e.meta)
+
+
+def _path(problem: Problem, own: _Filter, t, count: int, u: Mapping[str, Any], hold: str):
+    """Motion and inputs at ``count`` instants up to each row at ``t``, by name and instant."""
+    from scipy.interpolate import CubicSpline  # slow to import
+
+    e, steps, rate, cutoff, every = own
+    measured = complete_positions(problem, e)
+    quiet = max(quiet_cutoff(rate, measured, steps, 1, NOISE_ALONG, HIGHEST), cutoff)
+    weights = local_mean(rate, quiet)
+    once = _means(measured, weights)
+    # A mean flattens a turn, by the acceleration; what it took away is mostly given back.
+    smooth = CubicSpline(e.t, once + _means(measured - once, weights))
+    instants = t[:, None] + every / rate * (np.arange(1, count + 1) / count - 1.0)
+    found = {BOXES: np.full(t.size, BOX / cutoff * rate * count / every)}
+    columns = {
+        f"{MOTION}.{dof}.{letter}": smooth(instants, order)[..., i]
+        for i, dof in enumerate(problem.dofs)
+        for order, letter in enumerate("qva")
+    }
+    for path, x in u.items():
+        columns[path] = np.interp(instants, e.t[1:-1], _at_samples(np.asarray(x, float), hold))
+    more = {f"{PATH}.{name}.{k}": x[:, k] for name, x in columns.items() for k in range(count)}
+    return found | more
+
+
+def _between(data: Data, count: int) -> Data:
+    """The motion and the inputs at all instants, in the form of rows."""
+    step = (data.t[1] - data.t[0]) / count
+    t = data.t[0] + step * jnp.arange(1 - count, (data.t.shape[0] - 1) * count + 1)
+
+    def joined(name):
+        return jnp.stack([data.u[f"{PATH}.{name}.{k}"] for k in range(count)], axis=1).reshape(-1)
+
+    names = [k[len(PATH) + 1 : -2] for k in data.u if k.startswith(f"{PATH}.") and k[-2:] == ".0"]
+    return dataclasses.replace(data, t=t, u={k: joined(k) for k in names})
+
+
+def _local_means(x: Array, box, count: int) -> Array:
+    """Means (m, n) over neighbours with the weights of :func:`local_mean` for boxes of this length
+    in instants, of which there are ``count`` between two rows."""
+    reach = math.ceil(2.0 * BOX * ROWS * 2.0 * count)  # rows are at least half as far apart
+    at = jnp.abs(jnp.arange(-reach, reach + 1)) / box
+    weights = jnp.where(at < 1.0, 4.0 - 6.0 * at**2 + 3.0 * at**3, jnp.maximum(2.0 - at, 0.0) ** 3)
+    weights = weights / jnp.sum(weights)
+    return jax.vmap(lambda y: jnp.convolve(y, weights, mode="same"), 1, 1)(x)
 
 
 def _means(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -209,11 +332,12 @@ def _known_force(problem: Problem, t, q, v, a, u) -> tuple[np.ndarray, np.ndarra
     def known(problem, t, q, v, a, u):
         def one(t, q, v, a, u):
             zero = {k: jnp.zeros_like(x) for k, x in u.items()}
-            without, given = (unbalanced(problem, t, q, v, a, x) for x in (zero, u))
             held = {k: x[None] for k, x in u.items()}
-            mechanics = assemble(with_inputs(problem, t[None], held)).at(t, q, v)
-            force = without - given if u else mechanics.M @ a
-            return force, mechanics.sliding_velocities(t, v)
+            mechanics, n = assemble(with_inputs(problem, t[None], held)).at(t, q, v), q.shape[0]
+            z = jnp.zeros((len(mechanics.states),))
+            without, given = (unbalanced(problem, t, q, v, a, x, z) for x in (zero, u))
+            force = without - given if u else mechanics.M[:n, :n] @ a
+            return force, mechanics.sliding_velocities(t, mechanics.complete(q, v, z)[1])
 
         return jax.vmap(one)(t, q, v, a, u)
 
@@ -224,7 +348,7 @@ def _known_force(problem: Problem, t, q, v, a, u) -> tuple[np.ndarray, np.ndarra
 def _motion(problem: Problem, values: Mapping[str, Array], data: Data):
     """Positions, velocities and accelerations (m, n) from the readings of the sensors."""
     columns = []
-    for dof in problem.axes:
+    for dof in problem.dofs:
         q, v, a = (data.u[f"{MOTION}.{dof}.{letter}"] for letter in "qva")
         lag, gain, offset = (values.get(f"sensor.{dof}.{f}") for f in ("lag", "gain", "offset"))
         q = q if offset is None else q - offset
@@ -241,7 +365,12 @@ def _motion(problem: Problem, values: Mapping[str, Array], data: Data):
 
 
 def _inputs(u: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: x for k, x in u.items() if not k.startswith(f"{MOTION}.")}
+    return {k: x for k, x in u.items() if not k.startswith((f"{MOTION}.", f"{PATH}."))}
+
+
+def _acting(t, u: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs as they act. They are smooth behind the filter."""
+    return {k: acting(t, x, k, values, "linear") for k, x in _inputs(u).items()}
 
 
 def _named(experiment: Experiment) -> Experiment:

@@ -27,6 +27,7 @@ from jfric.fits.measurement import (
     shown,
     total_delay,
 )
+from jfric.fits.memory import START, bounded_states, with_starts
 from jfric.fits.samples import sample_signals
 from jfric.results.signals import Command, Signal, find_signal, look_up
 from jfric.results.solution import Solution
@@ -35,7 +36,7 @@ from jfric.solvers.simulation import simulate
 from jfric.system.assembly import assemble
 from jfric.system.control import command_places, target
 from jfric.system.expression import Expression
-from jfric.system.naming import find_path, parameters, set_parameters
+from jfric.system.naming import find_path, parameters
 from jfric.system.problem import Problem
 
 
@@ -131,6 +132,8 @@ class OutputModel(AbstractModel):
     solver: AbstractSolver
     #: How measured inputs go on between samples: ``"zero"`` (held) or ``"linear"``.
     hold: str = eqx.field(static=True, default="zero")
+    #: Whether states of elements without a value begin as in steady sliding.
+    steady: bool = eqx.field(static=True, default=False)
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
         """Raise :class:`jfric.ProblemError` for inputs or signals that cannot be simulated."""
@@ -147,6 +150,8 @@ class OutputModel(AbstractModel):
         sensors = measurement_parameters(tuple(experiment.y), tuple(experiment.u or {}))
         if path in sensors:
             return sensors[path]
+        if path.removeprefix(f"{START}.") in bounded_states(self.problem):
+            return 0.0
         try:
             name = find_path(self.problem, path)
         except KeyError:
@@ -250,7 +255,8 @@ class OutputModel(AbstractModel):
         """The problem of one experiment, with its inputs and parameters."""
         own = measurement_parameters(data.signals, tuple(data.u))
         system = {path: x for path, x in values.items() if path not in own}
-        changed = set_parameters(self.problem, {**data.x0, **system})
+        steady = "initial" if self.steady else None
+        changed = with_starts(self.problem, {**data.x0, **system}, steady)
         u = {path: acting(data.t, x, path, values, self.hold) for path, x in data.u.items()}
         changed = with_inputs(changed, data.t, u, self.hold)
         later = any(isinstance(_quantity(self.problem, name), Command) for name in data.signals)

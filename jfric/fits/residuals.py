@@ -16,6 +16,7 @@ from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.free import Free
 from jfric.fits.inverse_model import InverseModel, inverse_experiments
+from jfric.fits.memory import StartOfStates, free_starts, require_starts
 from jfric.fits.model import AbstractModel, OutputModel
 from jfric.fits.objective import Residual, weighted
 from jfric.fits.sampled_model import SampledModel, closed_loop, in_loop
@@ -29,7 +30,6 @@ from jfric.system.control import apart, controllers
 from jfric.system.controller import Controller
 from jfric.system.naming import find_function
 from jfric.system.problem import Problem
-from jfric.system.states import state_units
 
 #: Default length of a window [s].
 WINDOW = 1.0
@@ -176,7 +176,8 @@ class Windows(AbstractResidual):
     """Signals in windows of ``length`` [s], each of which starts from its own free state.
 
     An error in the model then cannot add up over the whole record. A remainder shorter than half a
-    window is left out::
+    window is left out. ``states``: where elements that remember begin in each window, as in
+    :class:`jfric.InverseDynamics`::
 
         >>> jfric.Windows(0.5).length
         0.5
@@ -185,27 +186,28 @@ class Windows(AbstractResidual):
     word = "windows"
     of_runs = False
     length: float = WINDOW
+    states: StartOfStates = "free"
 
     def pose(self, problem, experiments, free, observe, simulation):
         problem, experiments = in_loop(problem, experiments, closed=False)
         simulated = simulation.best(problem, experiments)
-        for name in state_units(problem):
-            raise ProblemError(
-                f"residual: 'windows' start from measured states, and z.{name} of an element that "
-                "remembers is not measured; take residual='output'"
-            )
-        missing = [dof for dof in problem.axes for e in experiments if dof not in e.y]
+        require_starts(self.states)
+        if self.states == "steady":
+            simulated = replace(simulated, steady=True)
+        missing = [dof for dof in problem.dofs for e in experiments if dof not in e.y]
         if missing:
             raise ProblemError(f"y.{missing[0]}: windows start from the measured position")
-        chosen = [w for e in experiments for w in windows(e, problem.axes, self.length)]
+        chosen = [w for e in experiments for w in windows(e, [*problem.dofs], self.length)]
         states = self._states(problem, chosen)
+        if self.states == "free":
+            states |= free_starts(problem, free)
         added = {path: item for path, item in states.items() if path not in free}
         return Posed(simulated, chosen, {**free, **added}, observe)
 
     def _states(self, problem: Problem, chosen: Sequence[Experiment]) -> dict[str, Free]:
         """Free initial states of the windows, within the range of the records."""
         found = {}
-        for dof in problem.axes:
+        for dof in problem.dofs:
             y = np.concatenate([w.y[dof] for w in chosen])
             starts = np.array([(w.x0 or {})[dof] for w in chosen])
             spread = float(np.ptp(y)) or 1.0
@@ -224,17 +226,27 @@ class Windows(AbstractResidual):
 class InverseDynamics(AbstractResidual):
     """Forces that the measured motion needs, compared with the measured ones, without simulation.
 
-    >>> jfric.InverseDynamics().word
-    'inverse'
+    States of elements that remember follow from the measured motion. ``states``: where they begin
+    in each record: ``"free"``, a share ``start.NAME`` of their largest value, between -1 and 1;
+    ``"steady"``, as in steady sliding at the first velocity; ``"given"``, the ``z0`` of the
+    element. The noise of positions lets elements without true stick creep: where a record rests
+    long under load, take ``residual="output"``::
+
+        >>> jfric.InverseDynamics().word
+        'inverse'
     """
 
     word = "inverse"
+    states: StartOfStates = "free"
 
     def pose(self, problem, experiments, free, observe, simulation):
         del observe  # forces are compared
         problem, experiments = in_loop(problem, experiments, closed=False)
+        require_starts(self.states)
         rows = inverse_experiments(problem, experiments, hold=simulation.hold)
-        return Posed(InverseModel(problem), rows, free, None)
+        added = free_starts(problem, free) if self.states == "free" else {}
+        model = InverseModel(problem, steady=self.states == "steady")
+        return Posed(model, rows, {**free, **added}, None)
 
 
 @dataclass(frozen=True)

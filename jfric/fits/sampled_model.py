@@ -15,6 +15,7 @@ from jfric.fits.data.measured_inputs import check_inputs
 from jfric.fits.data.stacking import Data
 from jfric.fits.full_paths import full_controller
 from jfric.fits.measurement import acting, at_times, measurement_parameters, shown, total_delay
+from jfric.fits.memory import with_starts
 from jfric.fits.model import AbstractModel, Motion, OutputModel, Prediction
 from jfric.results.modes import Mode
 from jfric.results.signals import find_signal
@@ -26,7 +27,7 @@ from jfric.system.control import apart, controllers, target
 from jfric.system.controller import Controller
 from jfric.system.features import CONSTANT, require_features
 from jfric.system.model import build
-from jfric.system.naming import function_paths, set_parameters
+from jfric.system.naming import function_paths
 from jfric.system.problem import Problem
 
 #: Name of the measured reference of a controller among the inputs of an experiment.
@@ -38,14 +39,16 @@ WHO = "a model that goes from sample to sample"
 class SampledModel(AbstractModel):
     """Motion of one degree of freedom from sample to sample, in open or closed loop.
 
-    ``problem``: one degree of freedom with at most one friction element, without events.
+    ``problem``: one degree of freedom with at most one friction element, without events, and any
+    number of elements that remember, springs with sliders and bristles.
     Signals are the position and velocity (``x``, ``v.x``) and the inputs by their paths
     (``load.F``): in closed loop the force that acts from each sample to the next. The simulation
     begins at the first sample. With a ``controller`` its numbers are parameters (``controller.kp``,
     ``controller.delay``), and the reference is the input ``controller.reference`` (ignored without
     one); a measured force is not used then. ``hold``: inputs are held (``"zero"``) or connected
     (``"linear"``). ``substeps``: of the integrator in a sample. ``width``: of an optional smoothed
-    friction law. Parameters that are not fitted keep the value of the problem::
+    friction law. ``steady``: whether states of elements without a value begin as in steady sliding.
+    Parameters that are not fitted keep the value of the problem::
 
         >>> t = jnp.linspace(0.0, 1.0, 11)
         >>> data = jfric.Experiment(t, u={"load.F": 1500.0 + 0.0 * t}, y={"u": 0.0 * t})
@@ -62,6 +65,7 @@ class SampledModel(AbstractModel):
     hold: str = eqx.field(static=True, default="zero")
     substeps: int = eqx.field(static=True, default=1)
     width: float | None = eqx.field(static=True, default=None)
+    steady: bool = eqx.field(static=True, default=False)
 
     def __init__(
         self,
@@ -70,13 +74,15 @@ class SampledModel(AbstractModel):
         hold: str = "zero",
         substeps: int = 1,
         width: float | None = None,
+        steady: bool = False,
     ):
         self.problem, self.controller = build(problem), full_controller(problem, controller)
         self.hold, self.substeps, self.width = hold, substeps, width
+        self.steady = steady
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
         """Raise :class:`jfric.ProblemError` for inputs or signals that cannot be simulated."""
-        require_features(self.problem, WHO, CONSTANT - {"events"})
+        require_features(self.problem, WHO, CONSTANT - {"events"} | {"sliders", "states"})
         require_one_degree(eqx.filter_eval_shape(assemble, self.problem))
         slots = function_paths(self.problem)
         controller = self.controller
@@ -175,7 +181,8 @@ class SampledModel(AbstractModel):
         given = {**data.x0, **values}
         own = {k: x for k, x in given.items() if k.startswith("controller.")}
         beside = {*measurement_parameters(data.signals, tuple(data.u)), *own}
-        problem = set_parameters(self.problem, {k: x for k, x in given.items() if k not in beside})
+        own_numbers = {k: x for k, x in given.items() if k not in beside}
+        problem = with_starts(self.problem, own_numbers, "initial" if self.steady else None)
         controller = self.controller
         if controller is not None and own:
             names = [k.partition(".")[2] for k in own]

@@ -74,25 +74,28 @@ def collocation(
     h,
     guess: Callable,
     parts: Float[Array, " n"] | None = None,
+    degree: int | None = None,
 ) -> Stages:
     """Step of ``q'' = acceleration(s, q, v)`` of length ``h``, in the form of an explicit method.
 
     ``guess(s)`` (n,): accelerations from which Newton's method starts. The error is undefined where
     it does not converge. ``parts`` (n,): sizes of the terms that cancel in the accelerations, which
-    are rounding errors of these terms in equilibrium.
+    are rounding errors of these terms in equilibrium. ``degree``: of the positions, by default that
+    of polynomials in this precision; the order is ``2 degree - 3``.
     """
     dtype, n = q.dtype, q.shape[0]
-    nodes, _, _ = _nodes(dtype)
+    degree = DEGREE[dtype.name] if degree is None else degree
+    nodes, _, _ = _nodes(dtype, degree)
     k = nodes.shape[0]
 
     def along(a):
-        return _along(q, v, h, a)
+        return _along(q, v, h, a, degree)
 
     def missed(a):
         return jax.vmap(acceleration)(h * nodes, *along(a)) - a
 
     def newton(a):
-        return inverse(_missed_by(h, *_slopes(acceleration, h, *along(a))))
+        return inverse(_missed_by(h, *_slopes(acceleration, h, *along(a), degree), degree))
 
     def solve(residual, start):
         del residual
@@ -137,7 +140,7 @@ def collocation(
         least = jnp.maximum(least, jax.lax.stop_gradient(jnp.max(parts)))
     start = jax.lax.stop_gradient(jax.vmap(guess)(h * nodes))
     a, size = jax.lax.custom_root(missed, start, solve, tangent_solve, has_aux=True)
-    found = _whole(q, v, h, a)
+    found = _whole(q, v, h, a, degree)
     return found._replace(error=jnp.where(size <= GOOD * eps, found.error, jnp.nan))
 
 
@@ -150,59 +153,59 @@ def collocated_change(
     change: Float[Array, " y"],
 ) -> Stages:
     """Result of the step ``found`` by :func:`collocation` for a small ``change`` of its start."""
-    n = q.shape[0]
-    nodes, _, _ = _nodes(q.dtype)
+    n, degree = q.shape[0], DEGREE[q.dtype.name]
+    nodes, _, _ = _nodes(q.dtype, degree)
     dq, dv = change[:n], change[n:]
-    by_q, by_v = _slopes(acceleration, h, *_along(q, v, h, found.slopes[:, n:]))
+    by_q, by_v = _slopes(acceleration, h, *_along(q, v, h, found.slopes[:, n:], degree), degree)
     coasting = dq[None, :] + h * nodes[:, None] * dv[None, :]
     pull = jnp.sum(by_q * coasting[:, None, :], axis=-1) + by_v @ dv
-    pull, J = pull.reshape(-1), _missed_by(h, by_q, by_v)
+    pull, J = pull.reshape(-1), _missed_by(h, by_q, by_v, degree)
     inverted = inverse(J)
     da = inverted @ pull
     # Small components have errors of the size of the largest ones.
     da = da + inverted @ (pull - J @ da)
-    return _whole(dq, dv, h, da.reshape(-1, n))
+    return _whole(dq, dv, h, da.reshape(-1, n), degree)
 
 
-def _nodes(dtype) -> tuple[Array, Array, Array]:
+def _nodes(dtype, degree: int) -> tuple[Array, Array, Array]:
     """Nodes, velocities and positions at them by unit accelerations."""
-    table = tables(DEGREE[dtype.name])
+    table = tables(degree)
     nodes, A, B = (jnp.asarray(x, dtype) for x in (table.nodes, table.velocity, table.position))
     return nodes, A, B
 
 
-def _along(q, v, h, a) -> tuple[Float[Array, "k n"], Float[Array, "k n"]]:
+def _along(q, v, h, a, degree: int) -> tuple[Float[Array, "k n"], Float[Array, "k n"]]:
     """Positions and velocities at the nodes, from accelerations there."""
-    nodes, A, B = _nodes(q.dtype)
+    nodes, A, B = _nodes(q.dtype, degree)
     velocity = v[None, :] + h * (A @ a)
     position = q[None, :] + h * nodes[:, None] * v[None, :] + h * h * (B @ a)
     return position, velocity
 
 
-def _slopes(acceleration: Callable, h, position, velocity) -> tuple[Array, Array]:
+def _slopes(acceleration: Callable, h, position, velocity, degree: int) -> tuple[Array, Array]:
     """Derivatives (k, n, n) of accelerations at the nodes with respect to position and velocity."""
-    nodes, _, _ = _nodes(position.dtype)
+    nodes, _, _ = _nodes(position.dtype, degree)
     slopes = jax.vmap(jax.jacfwd(acceleration, argnums=(1, 2)))
     return slopes(h * nodes, position, velocity)
 
 
-def _missed_by(h, by_q, by_v) -> Float[Array, "kn kn"]:
+def _missed_by(h, by_q, by_v, degree: int) -> Float[Array, "kn kn"]:
     """Derivatives of the residuals at the nodes with respect to the accelerations there."""
-    _, A, B = _nodes(by_q.dtype)
+    _, A, B = _nodes(by_q.dtype, degree)
     k, n, _ = by_q.shape
     J = h * h * by_q[:, :, None, :] * B[:, None, :, None]
     J = (J + h * by_v[:, :, None, :] * A[:, None, :, None]).reshape(k * n, k * n)
     return jnp.eye(k * n, dtype=by_q.dtype) - J
 
 
-def _whole(q, v, h, a) -> Stages:
+def _whole(q, v, h, a, degree: int) -> Stages:
     """The step whose accelerations at the nodes are ``a``."""
-    table, dtype = tables(DEGREE[q.dtype.name]), q.dtype
+    table, dtype = tables(degree), q.dtype
     error = h * jnp.abs(jnp.asarray(table.highest, dtype) @ a)
     velocities = h * (jnp.asarray(table.velocity_coefficients, dtype) @ a)
     positions = h * h * (jnp.asarray(table.position_coefficients, dtype) @ a)
     dense = jnp.concatenate([positions.at[0].set(q).at[1].add(h * v), velocities.at[0].set(v)], 1)
-    position, velocity = _along(q, v, h, a)
+    position, velocity = _along(q, v, h, a, degree)
     return Stages(
         end=jnp.concatenate([position[-1], velocity[-1]]),
         error=jnp.concatenate([h * error, error]),

@@ -109,7 +109,7 @@ class Shooting(AbstractSearch):
                 "search: 'shooting' cuts records of signals into windows, it needs "
                 "residual='output' and a jfric.Problem; take search='global'"
             )
-        missing = [dof for dof in system.axes for e in records if dof not in e.y]
+        missing = [dof for dof in system.dofs for e in records if dof not in e.y]
         if missing:
             raise ProblemError(
                 f"search: 'shooting' begins windows at measured positions, {missing[0]!r} is not "
@@ -125,7 +125,7 @@ class Shooting(AbstractSearch):
         found = levenberg_marquardt(
             lambda x, _: cut.normal(x), cut.layout, x0, max_iterations=2 * STEPS
         )
-        counts = [len(windows(e, system.axes, length)) for e in records]
+        counts = [len(windows(e, [*system.dofs], length)) for e in records]
         first = np.cumsum([0, *counts])[:-1]
         return _whole(layout, cut.layout, first, found.x[np.isfinite(found.cost)])
 

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from jfric.results.status import Status
 from jfric.solvers.given_forces import first_negative_force, status_of_numbers
-from jfric.solvers.sampled.equations import Equations, require_one_degree
+from jfric.solvers.sampled.equations import Equations, State, require_one_degree
 from jfric.solvers.sampled.update import update
 from jfric.system.assembly import assemble
 from jfric.system.controller import Controller
@@ -59,6 +59,9 @@ def run_sampled(
     dt = jnp.diff(t, append=t[-1:])
     q0 = jnp.asarray(start.q, t.dtype)
     v0 = jnp.asarray(start.v, t.dtype)
+    sliders = mechanics.piecewise.sliders
+    springs = jnp.zeros((0, 0), t.dtype) if sliders is None else sliders.z0
+    x0 = State(q0, v0, springs, problem.resolved().start()[2][1:])
     rate = jnp.where(dt > 0, dt, 1.0)
     given = {
         path: (u, (jnp.diff(u, append=u[-1:]) / rate) if linear else jnp.zeros_like(u))
@@ -70,31 +73,29 @@ def run_sampled(
     r = t if reference is None else reference
 
     def one(carry, row):
-        q, v, memory, complete, lawful = carry
+        x, memory, complete, lawful = carry
         t, h, r, given = row
         pieces = {path: Held(path, value, slope, t) for path, (value, slope) in given.items()}
         if controller is not None:
-            force, moved = controller.step(memory, r, q, jnp.where(h > 0, h, dt[0]))
+            force, moved = controller.step(memory, r, x.q, jnp.where(h > 0, h, dt[0]))
             # After the end the controller stands still, too.
             memory = jax.tree.map(lambda a, b: jnp.where(h > 0, a, b), moved, memory)
             pieces[controller.drives] = Held(controller.drives, force, jnp.zeros_like(force), t)
         held = hold(mechanics, pieces)
         equations = Equations(held, width)
-        after = (q, v, complete)
+        after = x
         for i in range(substeps):
-            q_new, v_new, done = update(
-                equations, t + i * h / substeps, after[0], after[1], h / substeps
-            )
-            after = (q_new, v_new, after[2] & done)
+            after, done = update(equations, t + i * h / substeps, after, h / substeps)
+            complete = complete & done
         seen = {path: piece.value for path, piece in pieces.items()}
-        row = jnp.where(lawful, q, jnp.nan), jnp.where(lawful, v, jnp.nan), seen
+        row = jnp.where(lawful, x.q, jnp.nan), jnp.where(lawful, x.v, jnp.nan), seen
         lawful = lawful & ~(first_negative_force(held, t, t + h) < t + h)
-        return (after[0], after[1], memory, after[2], lawful), row
+        return (after, memory, complete, lawful), row
 
     wrong = status_of_numbers(problem, mechanics, t[0], t[0] + 1.0)
     allowed = wrong == int(Status.OK)
-    first = (q0, v0, memory, jnp.asarray(True), allowed)
-    (_, _, _, complete, lawful), (q, v, seen) = lax.scan(one, first, (t, dt, r, given))
+    first = (x0, memory, jnp.asarray(True), allowed)
+    (_, _, complete, lawful), (q, v, seen) = lax.scan(one, first, (t, dt, r, given))
     status = jnp.where(complete, int(Status.OK), int(Status.STALLED))
     broken = ~(jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v)))
     status = jnp.where(broken, int(Status.NON_FINITE), status)
