@@ -27,7 +27,8 @@ class CompareSettings:
     law: list[str] | None = setting(
         None,
         "One of the laws that are compared: viscous, Coulomb, 'Coulomb + viscous', asymmetric, "
-        "Stribeck, load-dependent, curve. Repeatable; all unless given.",
+        "Stribeck, load-dependent, curve, position (with --period), or with memory: Jenkins, Dahl, "
+        "Bouc-Wen, LuGre. Repeatable; all without memory unless given.",
         metavar="NAME",
     )
     criterion: list[str] | None = setting(
@@ -49,6 +50,10 @@ class CompareSettings:
     )
     lap: str | None = setting(None, "Leave out pieces of this length.", metavar="TIME")
     window: str | None = setting(None, "Length of the windows, 1 s unless given.", metavar="TIME")
+    period: float | None = setting(
+        None,
+        "Length along the way after which friction repeats itself [m or rad].",
+    )
     hold: options.Hold = "zero"
     starts: int = setting(1, "Starts of the optimiser for each fit.")
     set_: options.Settings = None
@@ -90,6 +95,7 @@ def compare(given: CompareSettings) -> bool:
             lap=to_seconds(given.lap, "--lap"),
             window=to_seconds(given.window, "--window"),
             controller=chosen.controller,
+            period=given.period,
             hold=given.hold,
             starts=given.starts,
             announce=announce,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -21,6 +21,10 @@ ORDER = 4
 CUTOFF = 0.1
 #: Part of the variance of accelerations that may be noise of the positions.
 NOISE = 2e-3
+#: Part of the variance of velocities that may be noise where states follow from them.
+NOISE_ALONG = 2e-5
+#: Highest cut-off frequency there, as a part of the sampling rate.
+HIGHEST = 0.4
 #: Factor from one tried cut-off frequency to the next lower one.
 LOWER = 0.8
 #: Least length of a record, in periods of the cut-off frequency.
@@ -83,12 +87,22 @@ def local_mean(rate: float, cutoff: float) -> np.ndarray:
     return weights / weights.sum()
 
 
-def complete_positions(problem: Problem, experiment: Experiment) -> np.ndarray:
+def local_means(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Means over neighbours; at both ends over those that exist, used for signs only."""
+    from scipy import signal  # slow to import
+
+    there = signal.oaconvolve(np.ones(x.shape[0]), weights, "same")
+    columns = x.reshape(x.shape[0], -1)
+    means = signal.oaconvolve(columns, weights[:, None], "same", axes=0) / there[:, None]
+    return means.reshape(x.shape)
+
+
+def complete_positions(dofs: Iterable[str], experiment: Experiment) -> np.ndarray:
     """Measured positions (m, n); raises :class:`jfric.ProblemError` where some are missing."""
-    missing = [dof for dof in problem.dofs if dof not in experiment.y]
+    missing = [dof for dof in dofs if dof not in experiment.y]
     if missing:
         raise ProblemError(f"y.{missing[0]}: the regression needs the measured position")
-    for dof in problem.dofs:
+    for dof in dofs:
         there = (experiment.mask or {}).get(dof, True) & np.isfinite(experiment.y[dof])
         if not there.all():
             i = int(np.argmin(there))
@@ -97,10 +111,12 @@ def complete_positions(problem: Problem, experiment: Experiment) -> np.ndarray:
                 f"t = {experiment.t[i]:g} s; a regression filters the whole record, cut it with "
                 "between or fit by simulation"
             )
-    return np.stack([np.asarray(experiment.y[dof]) for dof in problem.dofs], axis=1)
+    return np.stack([np.asarray(experiment.y[dof]) for dof in dofs], axis=1)
 
 
-def at_even_steps(problem: Problem, e: Experiment, hold: str, allowed: float = 0.0) -> Experiment:
+def at_even_steps(
+    dofs: Iterable[str], e: Experiment, hold: str, allowed: float = 0.0
+) -> Experiment:
     """Positions and inputs of a record at as many even steps; ``e`` itself where they are even.
 
     Positions follow cubic splines. Inputs are their means over a step if they are held, else they
@@ -123,8 +139,8 @@ def at_even_steps(problem: Problem, e: Experiment, hold: str, allowed: float = 0
             f"s, inverse dynamics need steps of at most {longest:g} s"
         )
     t = np.linspace(e.t[0], e.t[-1], e.t.size)
-    q = CubicSpline(e.t, complete_positions(problem, e))(t)
-    y = {dof: q[:, i] for i, dof in enumerate(problem.dofs)}
+    q = CubicSpline(e.t, complete_positions(dofs, e))(t)
+    y = {dof: q[:, i] for i, dof in enumerate(dofs)}
 
     def even(values: np.ndarray) -> np.ndarray:
         if hold == "linear":
@@ -157,7 +173,8 @@ def quiet_cutoff(
     ``steps`` (n,): resolutions of the readings, zero where unknown. The noise of positions is taken
     as white, estimated from the part that a cut-off at a tenth removes, but at least the noise of
     the steps. In derivatives of the order ``k`` up to ``f`` it has the variance ``2 sigma^2 (2
-    pi)^(2 k) f^(2 k + 1)/((2 k + 1) rate)``: a mass fitted to them is too small by the noise's share of their variance.
+    pi)^(2 k) f^(2 k + 1)/((2 k + 1) rate)``: a mass fitted to accelerations is too small by the
+    noise's share of their variance.
     """
     from scipy import signal
 
@@ -176,3 +193,22 @@ def quiet_cutoff(
             break
         cutoff *= LOWER
     return cutoff
+
+
+def resolutions(dofs: Iterable[str], e: Experiment) -> np.ndarray:
+    """Steps (n,) of the readings of all positions, zero where unknown."""
+    return np.array([(e.resolution or {}).get(dof, 0.0) for dof in dofs])
+
+
+def smooth_motion(dofs: Iterable[str], e: Experiment, least: float = 0.0) -> Any:
+    """The positions (m, n) of a record with even steps as a cubic spline of time, whose velocities
+    contain hardly any noise. ``least`` [Hz]: lowest cut-off frequency."""
+    from scipy.interpolate import CubicSpline  # slow to import
+
+    measured, rate = complete_positions(dofs, e), 1.0 / float(np.mean(np.diff(e.t)))
+    steps = resolutions(dofs, e)
+    quiet = max(quiet_cutoff(rate, measured, steps, 1, NOISE_ALONG, HIGHEST), least)
+    weights = local_mean(rate, quiet)
+    once = local_means(measured, weights)
+    # A mean flattens a turn, by the acceleration; what it took away is mostly given back.
+    return CubicSpline(e.t, once + local_means(measured - once, weights))

@@ -161,7 +161,7 @@ def inverse_regression(
             "contact: normal forces of unilateral contacts are not measured, the regression needs "
             "friction with a given normal force"
         )
-    given, chosen = chosen, [at_even_steps(problem, e, "linear") for e in chosen]
+    given, chosen = chosen, [at_even_steps(problem.dofs, e, "linear") for e in chosen]
     parts = [_equations(problem, e, paths, cutoff, decimate, slowest) for e in chosen]
     n = len(problem.axes)
     A = np.concatenate([p[0][:, i] for p in parts for i in range(n)])
@@ -214,7 +214,7 @@ def _equations(problem, experiment, paths, cutoff, decimate, slowest):
     """Rows (m, n, P), right sides (m, n) and times (m,) of one experiment."""
     from scipy import signal  # slow to import
 
-    measured = complete_positions(problem, experiment)
+    measured = complete_positions(problem.dofs, experiment)
     dt = float(np.mean(np.diff(experiment.t)))
     rate = 1.0 / dt
     sections, cutoff = low_pass(rate, cutoff)

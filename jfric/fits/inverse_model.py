@@ -41,8 +41,11 @@ from jfric.fits.force_balance import (
     at_even_steps,
     complete_positions,
     local_mean,
+    local_means,
     low_pass,
     quiet_cutoff,
+    resolutions,
+    smooth_motion,
     unbalanced,
 )
 from jfric.fits.measurement import acting, at_times, slopes, total_delay
@@ -73,10 +76,6 @@ MOTION, FORCE = "motion", "force"
 #: Prefix of the instants between two rows, and the name of the length of a box of the mean in them.
 PATH = "path"
 BOXES = f"{PATH}.box"
-#: Part of the variance of velocities that may be noise where states follow from them.
-NOISE_ALONG = 2e-5
-#: Highest cut-off frequency there, as a part of the sampling rate.
-HIGHEST = 0.4
 LEAST_ROWS = 20
 
 
@@ -141,7 +140,7 @@ class InverseModel(AbstractModel):
         force = own_forces(problem, motion.t, q, v, found.z)
         box = data.u[BOXES][0]
         rows = slice(count - 1, None, count)
-        force, q, v = (_local_means(x, box, count)[rows] for x in (force, q, v))
+        force, q, v = (_means_along(x, box, count)[rows] for x in (force, q, v))
         z = found.z[rows]
         more = force - own_forces(problem, data.t, q, v, z)
         return _Remembered(problem, z, more, found.converged)
@@ -172,17 +171,15 @@ def inverse_experiments(
             "contact: normal forces of unilateral contacts are not measured, inverse dynamics need "
             "friction with a given normal force"
         )
-    filters = [_filter(problem, at_even_steps(problem, e, hold), cutoff) for e in experiments]
+    filters = [_filter(problem, at_even_steps(problem.dofs, e, hold), cutoff) for e in experiments]
     count = max(x.every for x in filters) if has_memory(problem) else 0
     return [_rows(problem, x, hold, count) for x in filters]
 
 
 class _Filter(NamedTuple):
-    """A record with even steps, the resolutions of its positions, its filter and spacing of
-    rows."""
+    """A record with even steps, its filter and the spacing of its rows."""
 
     record: Experiment
-    steps: np.ndarray
     rate: float
     cutoff: float
     every: int
@@ -190,18 +187,17 @@ class _Filter(NamedTuple):
 
 def _filter(problem: Problem, e: Experiment, cutoff: float | None) -> _Filter:
     rate = 1.0 / float(np.mean(np.diff(e.t)))
-    steps = np.array([(e.resolution or {}).get(dof, 0.0) for dof in problem.dofs])
-    measured = complete_positions(problem, e)
+    measured = complete_positions(problem.dofs, e)
     if cutoff is None:
-        cutoff = quiet_cutoff(rate, measured, steps)
+        cutoff = quiet_cutoff(rate, measured, resolutions(problem.dofs, e))
     low_pass(rate, cutoff)  # refuses a wrong cut-off
-    return _Filter(e, steps, rate, cutoff, max(1, int(rate / (ROWS * cutoff))))
+    return _Filter(e, rate, cutoff, max(1, int(rate / (ROWS * cutoff))))
 
 
 def _rows(problem: Problem, own: _Filter, hold: str, count: int) -> Experiment:
     """Rows of a record, with ``count`` instants between two of them (0: only rows)."""
-    e, _, rate, cutoff, every = own
-    measured, weights = complete_positions(problem, e), local_mean(rate, cutoff)
+    e, rate, cutoff, every = own
+    measured, weights = complete_positions(problem.dofs, e), local_mean(rate, cutoff)
     reach = weights.size // 2
     # All samples except the first and the last, which have no second differences.
     t = e.t[1:-1]
@@ -218,12 +214,12 @@ def _rows(problem: Problem, own: _Filter, hold: str, count: int) -> Experiment:
         places = np.arange(t.size)[rows]
         counted = (places >= inner.start) & (places + reach <= places[-1])
     before, here, after = measured[:-2], measured[1:-1], measured[2:]
-    q = _means(here, weights)
-    v = _means(0.5 * rate * (after - before), weights)
-    a = _means(rate**2 * (after - 2.0 * here + before), weights)
+    q = local_means(here, weights)
+    v = local_means(0.5 * rate * (after - before), weights)
+    a = local_means(rate**2 * (after - 2.0 * here + before), weights)
     slots = function_paths(problem)
     u = {
-        path: _means(_at_samples(np.asarray(x, float), hold), weights)
+        path: local_means(_at_samples(np.asarray(x, float), hold), weights)
         for path, x in (e.u or {}).items()
         if path != REFERENCE and path in slots
     }
@@ -247,15 +243,8 @@ def _rows(problem: Problem, own: _Filter, hold: str, count: int) -> Experiment:
 
 def _path(problem: Problem, own: _Filter, t, count: int, u: Mapping[str, Any], hold: str):
     """Motion and inputs at ``count`` instants up to each row at ``t``, by name and instant."""
-    from scipy.interpolate import CubicSpline  # slow to import
-
-    e, steps, rate, cutoff, every = own
-    measured = complete_positions(problem, e)
-    quiet = max(quiet_cutoff(rate, measured, steps, 1, NOISE_ALONG, HIGHEST), cutoff)
-    weights = local_mean(rate, quiet)
-    once = _means(measured, weights)
-    # A mean flattens a turn, by the acceleration; what it took away is mostly given back.
-    smooth = CubicSpline(e.t, once + _means(measured - once, weights))
+    e, rate, cutoff, every = own
+    smooth = smooth_motion(problem.dofs, e, cutoff)
     instants = t[:, None] + every / rate * (np.arange(1, count + 1) / count - 1.0)
     found = {BOXES: np.full(t.size, BOX / cutoff * rate * count / every)}
     columns = {
@@ -281,7 +270,7 @@ def _between(data: Data, count: int) -> Data:
     return dataclasses.replace(data, t=t, u={k: joined(k) for k in names})
 
 
-def _local_means(x: Array, box, count: int) -> Array:
+def _means_along(x: Array, box, count: int) -> Array:
     """Means (m, n) over neighbours with the weights of :func:`local_mean` for boxes of this length
     in instants, of which there are ``count`` between two rows."""
     reach = math.ceil(2.0 * BOX * ROWS * 2.0 * count)  # rows are at least half as far apart
@@ -289,16 +278,6 @@ def _local_means(x: Array, box, count: int) -> Array:
     weights = jnp.where(at < 1.0, 4.0 - 6.0 * at**2 + 3.0 * at**3, jnp.maximum(2.0 - at, 0.0) ** 3)
     weights = weights / jnp.sum(weights)
     return jax.vmap(lambda y: jnp.convolve(y, weights, mode="same"), 1, 1)(x)
-
-
-def _means(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Means over neighbours; at both ends over those that exist, used for signs only."""
-    from scipy import signal  # slow to import
-
-    there = signal.oaconvolve(np.ones(x.shape[0]), weights, "same")
-    columns = x.reshape(x.shape[0], -1)
-    means = signal.oaconvolve(columns, weights[:, None], "same", axes=0) / there[:, None]
-    return means.reshape(x.shape)
 
 
 def _at_samples(u: np.ndarray, hold: str) -> np.ndarray:
@@ -364,13 +343,14 @@ def _motion(problem: Problem, values: Mapping[str, Array], data: Data):
     return (jnp.stack(x, axis=1) for x in zip(*columns, strict=True))
 
 
-def _inputs(u: Mapping[str, Any]) -> dict[str, Any]:
+def own_inputs(u: Mapping[str, Any]) -> dict[str, Any]:
+    """The measured inputs without the motion of the record."""
     return {k: x for k, x in u.items() if not k.startswith((f"{MOTION}.", f"{PATH}."))}
 
 
 def _acting(t, u: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Inputs as they act. They are smooth behind the filter."""
-    return {k: acting(t, x, k, values, "linear") for k, x in _inputs(u).items()}
+    return {k: acting(t, x, k, values, "linear") for k, x in own_inputs(u).items()}
 
 
 def _named(experiment: Experiment) -> Experiment:
@@ -378,7 +358,7 @@ def _named(experiment: Experiment) -> Experiment:
     e = experiment
     y = {k.removeprefix(f"{MOTION}.").removesuffix(".q"): x for k, x in (e.u or {}).items()
          if k.startswith(f"{MOTION}.") and k.endswith(".q")}  # fmt: skip
-    return Experiment(e.t, _inputs(e.u or {}), y)
+    return Experiment(e.t, own_inputs(e.u or {}), y)
 
 
 def force_names(signals: Sequence[str]) -> list[str]:

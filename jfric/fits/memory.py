@@ -2,9 +2,10 @@
 
 The state of such an element is not measured. At the start of a record or a window it is a share of
 its largest value, the free parameter ``start.NAME``, or that of steady sliding at the first
-velocity. Along a measured motion it follows by integration. Springs in series with sliders are
-exact where the motion does not reverse between two samples. All other states are found by a
-method of order two, stiffly accurate and L-stable, because bristles are stiff in gross sliding.
+velocity, or what the measured motion before a window has left. Along a measured motion it follows
+by integration. Springs in series with sliders are exact where the motion does not reverse between
+two samples. All other states are found by a method of order two, stiffly accurate and L-stable,
+because bristles are stiff in gross sliding.
 
 Source of the method: E. Hairer, G. Wanner, Solving Ordinary Differential Equations II (1996),
 section IV.6 (SDIRK, gamma = 1 - 1/sqrt 2).
@@ -12,6 +13,7 @@ section IV.6 (SDIRK, gamma = 1 - 1/sqrt 2).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -22,6 +24,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from jfric.errors import ProblemError, nearest
+from jfric.fits.data.experiment import Experiment
 from jfric.fits.free import Free
 from jfric.numerics.linear_algebra import inverse
 from jfric.system.assembly import assemble
@@ -39,7 +42,13 @@ from jfric.system.problem import Problem
 START = "start"
 #: States at the start: free shares, those of steady sliding, or the numbers of the problem.
 StartOfStates = Literal["free", "steady", "given"]
-STARTS: tuple[StartOfStates, ...] = ("free", "steady", "given")
+#: States at the start of a window: or those after the measured motion before it.
+StartInWindow = Literal["followed", "free", "steady", "given"]
+STARTS = ("free", "steady", "given")
+#: Prefix of the motion before a window among the inputs of its record.
+HISTORY = "history"
+#: Speed, as a part of the root mean square, below which a body rests where its history begins.
+RESTS = 0.02
 #: Largest number of Newton steps, and the relative change with which they end.
 NEWTON, CONVERGED = 30, 1e-11
 _GAMMA = 1.0 - 1.0 / np.sqrt(2.0)
@@ -62,11 +71,11 @@ def bounded_states(problem: Problem) -> dict[str, Any]:
     }
 
 
-def require_starts(states: str) -> None:
+def require_starts(states: str, allowed: tuple[str, ...] = STARTS) -> None:
     """Raise :class:`jfric.ProblemError` for an unknown word."""
-    if states not in STARTS:
-        hint = nearest(states, STARTS)
-        raise ProblemError(f"states: found {states!r}{hint}, allowed are {', '.join(STARTS)}")
+    if states not in allowed:
+        hint = nearest(states, allowed)
+        raise ProblemError(f"states: found {states!r}{hint}, allowed are {', '.join(allowed)}")
 
 
 def free_starts(problem: Problem, free: Mapping[str, Free]) -> dict[str, Free]:
@@ -165,6 +174,8 @@ class AlongMotion(NamedTuple):
 
     #: Springs with sliders, then the other states, in the order of :class:`jfric.Solution`.
     z: Float[Array, "m z"]
+    #: Elongations of the springs of each element, and other states, after the motion.
+    end: tuple[Float[Array, "e N"], Float[Array, " b"]]
     converged: Bool[Array, ""]
 
 
@@ -197,12 +208,12 @@ def along_motion(problem: Problem, t, q, v, u: Mapping[str, Any]) -> AlongMotion
 
     later = jax.tree.map(lambda x: x[1:], rows)
     carry = (first, springs, others, jnp.asarray(True))
-    (_, _, _, good), states = lax.scan(one, carry, later)
+    (_, *end, good), states = lax.scan(one, carry, later)
     springs, others = (
         jnp.concatenate([x[None], y]) for x, y in zip((springs, others), states, strict=True)
     )
     z = jnp.concatenate([jax.vmap(motion.joined)(springs), others], axis=1)
-    return AlongMotion(z, good)
+    return AlongMotion(z, (end[0], end[1]), good)
 
 
 def own_forces(problem: Problem, t, q, v, z) -> Float[Array, "m n"]:
@@ -214,6 +225,37 @@ def own_forces(problem: Problem, t, q, v, z) -> Float[Array, "m n"]:
         return motion.force(_Instant(t, q, v, {}), z)[: motion.n]
 
     return jax.vmap(one)(t, q, v, z)
+
+
+def with_history(piece: Experiment, times: np.ndarray, smooth: Callable) -> Experiment:
+    """A window with as many instants of the motion up to its start, among its inputs. ``times``: of
+    the record; ``smooth(t, order)``: its positions and velocities (m, n)."""
+    count, typical = piece.t.size, np.sqrt(np.mean(smooth(times, 1) ** 2, axis=0))
+    t = times[times <= piece.t[0]][-count:]
+    v = smooth(t, 1)
+    # Before these instants nothing is known: the body rests, or has been sliding steadily.
+    v[0] = np.where(np.abs(v[0]) < RESTS * typical, 0.0, v[0])
+    lacking = count - t.size
+    step = piece.t[1] - piece.t[0]
+    rows = {"t": np.concatenate([t[0] - step * np.arange(lacking, 0, -1), t])}
+    for letter, x in (("q", smooth(t)), ("v", v)):
+        for i in range(x.shape[1]):
+            rows[f"{letter}.{i}"] = np.concatenate([np.full(lacking, x[0, i]), x[:, i]])
+    more = {f"{HISTORY}.{name}": x for name, x in rows.items()}
+    return dataclasses.replace(piece, u={**(piece.u or {}), **more})
+
+
+def history_of(u: Mapping[str, Any], n: int) -> tuple[Array, Array, Array] | None:
+    """Times (m,), positions and velocities (m, n) before a window; None where not known."""
+    if f"{HISTORY}.t" not in u:
+        return None
+    q, v = (jnp.stack([u[f"{HISTORY}.{x}.{i}"] for i in range(n)], axis=1) for x in "qv")
+    return u[f"{HISTORY}.t"], q, v
+
+
+def without_history(u: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The inputs without the motion before a window."""
+    return {k: x for k, x in (u or {}).items() if not k.startswith(f"{HISTORY}.")}
 
 
 class _Motion(NamedTuple):

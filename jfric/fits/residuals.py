@@ -14,9 +14,18 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
+from jfric.fits.force_balance import at_even_steps, smooth_motion
 from jfric.fits.free import Free
 from jfric.fits.inverse_model import InverseModel, inverse_experiments
-from jfric.fits.memory import StartOfStates, free_starts, require_starts
+from jfric.fits.memory import (
+    STARTS,
+    StartInWindow,
+    StartOfStates,
+    free_starts,
+    has_memory,
+    require_starts,
+    with_history,
+)
 from jfric.fits.model import AbstractModel, OutputModel
 from jfric.fits.objective import Residual, weighted
 from jfric.fits.sampled_model import SampledModel, closed_loop, in_loop
@@ -133,7 +142,8 @@ class ClosedLoop(AbstractResidual):
 
     ``controller``: of the loop, by default that of the problem; its numbers are parameters
     (``controller.kp``). One of the problem with a ``period`` has samples of its own and is
-    simulated by the event-driven solver; for any other the samples are those of the record::
+    simulated by the event-driven solver; for any other the samples are those of the record.
+    ``states``: where elements that remember begin, as in :class:`jfric.InverseDynamics`::
 
         >>> jfric.ClosedLoop(jfric.Controller("u", "load.F", kp=100.0)).controller.drives
         'load.F'
@@ -141,6 +151,7 @@ class ClosedLoop(AbstractResidual):
 
     word = "input"
     controller: Controller | None = None
+    states: StartOfStates = "given"
 
     def pose(self, problem, experiments, free, observe, simulation):
         opened, own = apart(problem)
@@ -164,10 +175,14 @@ class ClosedLoop(AbstractResidual):
                     "compares the measured force with that of the controller"
                 )
         observe = controller.drives if observe is None else observe
+        require_starts(self.states)
+        if self.states == "free":
+            free = {**free, **free_starts(opened, free)}
         if samples:
             model = SampledModel(opened, controller, hold=simulation.hold)
         else:
             model = simulation.model(problem)
+        model = replace(model, steady=self.states == "steady")
         return Posed(model, chosen, free, observe)
 
 
@@ -176,8 +191,10 @@ class Windows(AbstractResidual):
     """Signals in windows of ``length`` [s], each of which starts from its own free state.
 
     An error in the model then cannot add up over the whole record. A remainder shorter than half a
-    window is left out. ``states``: where elements that remember begin in each window, as in
-    :class:`jfric.InverseDynamics`::
+    window is left out. ``states``: where elements that remember begin in each window: as in
+    :class:`jfric.InverseDynamics`, or ``"followed"``, with what the measured motion over one length
+    before the window has left; that is steady sliding at the first velocity where the model does
+    not go from sample to sample::
 
         >>> jfric.Windows(0.5).length
         0.5
@@ -186,18 +203,20 @@ class Windows(AbstractResidual):
     word = "windows"
     of_runs = False
     length: float = WINDOW
-    states: StartOfStates = "free"
+    states: StartInWindow = "followed"
 
     def pose(self, problem, experiments, free, observe, simulation):
         problem, experiments = in_loop(problem, experiments, closed=False)
+        require_starts(self.states, ("followed", *STARTS))
         simulated = simulation.best(problem, experiments)
-        require_starts(self.states)
-        if self.states == "steady":
+        follows = self.states == "followed" and has_memory(problem)
+        if follows or self.states == "steady":
             simulated = replace(simulated, steady=True)
+        follows = follows and isinstance(simulated, SampledModel)
         missing = [dof for dof in problem.dofs for e in experiments if dof not in e.y]
         if missing:
             raise ProblemError(f"y.{missing[0]}: windows start from the measured position")
-        chosen = [w for e in experiments for w in windows(e, [*problem.dofs], self.length)]
+        chosen = [w for e in experiments for w in windows(e, [*problem.dofs], self.length, follows)]
         states = self._states(problem, chosen)
         if self.states == "free":
             states |= free_starts(problem, free)
@@ -292,9 +311,13 @@ def sampled_or_whole(
     return problem
 
 
-def windows(experiment: Experiment, axes: Sequence[str], length: float) -> list[Experiment]:
-    """Windows of ``length`` [s], each starting from the measured position and velocity."""
+def windows(
+    experiment: Experiment, axes: Sequence[str], length: float, follows: bool = False
+) -> list[Experiment]:
+    """Windows of ``length`` [s], each starting from the measured position and velocity;
+    ``follows``: with the motion before them, where the record shows it."""
     t = experiment.t
+    smooth = _smooth(experiment, axes) if follows else None
     if not length > 0.0 or length > t[-1] - t[0]:
         raise ProblemError(
             f"window: found {length:g} s, must lie between 0 and the length of the record "
@@ -313,8 +336,19 @@ def windows(experiment: Experiment, axes: Sequence[str], length: float) -> list[
         end = float(np.nextafter(t[inside[-1]], np.inf))
         piece = experiment.between(float(t[inside[0]]), end, state)
         meta = {**(experiment.meta or {}), "name": f"{experiment.name or 'record'} {start:g} s"}
-        found.append(replace(piece, meta=meta))
+        piece = replace(piece, meta=meta)
+        if smooth is not None:
+            piece = with_history(piece, t, smooth)
+        found.append(piece)
     return found
+
+
+def _smooth(experiment: Experiment, axes: Sequence[str]) -> Any:
+    """Measured positions as functions of time; None for a record with gaps."""
+    try:
+        return smooth_motion(axes, at_even_steps(axes, experiment, "linear"))
+    except ProblemError:
+        return None
 
 
 def _state(t: np.ndarray, y: np.ndarray, first: int) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from jfric.fits.data.measured_inputs import check_inputs
 from jfric.fits.data.stacking import Data
 from jfric.fits.full_paths import full_controller
 from jfric.fits.measurement import acting, at_times, measurement_parameters, shown, total_delay
-from jfric.fits.memory import with_starts
+from jfric.fits.memory import along_motion, history_of, with_starts, without_history
 from jfric.fits.model import AbstractModel, Motion, OutputModel, Prediction
 from jfric.results.modes import Mode
 from jfric.results.signals import find_signal
@@ -98,13 +98,13 @@ class SampledModel(AbstractModel):
                     f"{nearest(controller.reads, self.problem.dofs)}"
                 )
         for i, e in enumerate(experiments):
-            given = set(e.u or {})
+            given = set(without_history(e.u))
             if controller is not None and REFERENCE not in given:
                 raise ProblemError(
                     f"u.{REFERENCE}: missing in experiment {i + 1}, the controller follows it"
                 )
             check_inputs(self.problem, tuple(given - {REFERENCE}), self.hold)
-        driven = self._driven(tuple(experiments[0].u or {}))
+        driven = self._driven(tuple(without_history(experiments[0].u)))
         for name in signals:
             if name not in driven and not _of_motion(self.problem, name):
                 raise ProblemError(
@@ -180,23 +180,30 @@ class SampledModel(AbstractModel):
     def _simulate(self, values: Mapping[str, Array], data: Data) -> tuple[SampledMotion, Problem]:
         given = {**data.x0, **values}
         own = {k: x for k, x in given.items() if k.startswith("controller.")}
-        beside = {*measurement_parameters(data.signals, tuple(data.u)), *own}
+        measured, history = without_history(data.u), history_of(data.u, 1)
+        beside = {*measurement_parameters(data.signals, tuple(measured)), *own}
         own_numbers = {k: x for k, x in given.items() if k not in beside}
-        problem = with_starts(self.problem, own_numbers, "initial" if self.steady else None)
+        if history is None:
+            start = "initial" if self.steady else None
+            problem, states = with_starts(self.problem, own_numbers, start), None
+        else:
+            t, q, v = history
+            problem = with_starts(self.problem, own_numbers, v[0])
+            states = along_motion(problem, t, q, v, {}).end
         controller = self.controller
         if controller is not None and own:
             names = [k.partition(".")[2] for k in own]
             controller = eqx.tree_at(
                 lambda c: [getattr(c, n) for n in names], controller, list(own.values())
             )
-        driven = self._driven(tuple(data.u))
+        driven = self._driven(tuple(measured))
         slots = function_paths(problem)
         motion = run_sampled(
             problem,
             data.t,
             {
                 k: acting(data.t, x, k, values, self.hold)
-                for k, x in data.u.items()
+                for k, x in measured.items()
                 if k in driven and not self._sets(k)
             },
             {k: slots[k] for k in driven},
@@ -205,6 +212,7 @@ class SampledModel(AbstractModel):
             linear=self.hold == "linear",
             substeps=self.substeps,
             width=self.width,
+            states=states,
         )
         return motion, problem
 

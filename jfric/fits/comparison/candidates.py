@@ -9,7 +9,15 @@ With ``v = |gamma_T|``, and all coefficients for each direction of sliding from 
     asymmetric         F_c(+-) + F_v(+-) v
     Stribeck           F_c(+-) + F_v(+-) v + F_s exp(-(v/v_s)^2)
     load-dependent     the last, times 1 + a |f|, with the sum f of all other forces
+    position           (F_c + F_v v) (1 + c cos(2 pi s/period) + d sin(2 pi s/period))
+    Jenkins            spring sigma in series with a slider of the limit F_c, and F_v v
+    Dahl               bristle of the stiffness sigma with the limit F_c, and F_v v
+    Bouc-Wen           the same, with the exponent n, and a share of the rate that does not turn
+    LuGre              bristle with Stribeck's curve, without its own damping sigma1, and F_v v
     curve              values at knots, each direction, as smooth as the data ask for
+
+with the displacement ``s``. Jenkins, Dahl, Bouc-Wen and LuGre remember: they are springs before
+they slide.
 
 "load-dependent" is a law of :class:`jfric.Friction` with a load: it is a candidate where all other
 forces have names. The curve is made by :func:`curve_candidate`.
@@ -27,12 +35,15 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.fits.curve_prior import with_elements
 from jfric.fits.free import Free
+from jfric.system.bristle import BRISTLES, BoucWen, Dahl, LuGre
 from jfric.system.description import element_label
-from jfric.system.elements import SECTIONS, AbstractForce, Friction, Lagrangian
+from jfric.system.elements import SECTIONS, AbstractForce, Damper, Friction, Lagrangian
 from jfric.system.features import FEATURES, require_features
 from jfric.system.functions import Constant
+from jfric.system.hysteresis import HYSTERESIS, Jenkins
 from jfric.system.laws import Directional, FrictionCurve, Stribeck
 from jfric.system.load_friction import carrying_sections
+from jfric.system.position_factor import PeriodicFactor
 from jfric.system.problem import Problem
 
 #: Ranges of the coefficients, relative to the present friction (or to friction over velocity).
@@ -47,6 +58,10 @@ CURVE = "curve"
 FINEST = 100.0
 #: The candidate whose fit is the start of a curve.
 _BEGINNING = "Coulomb + viscous"
+#: Candidates that remember.
+MEMORY = ("Jenkins", "Dahl", "Bouc-Wen", "LuGre")
+#: Ways before sliding, as parts of the travel: the longest, the start, the shortest.
+BEFORE = (0.3, 3e-3, 1e-6)
 
 
 @dataclass(frozen=True)
@@ -58,12 +73,21 @@ class Candidate:
     free: Mapping[str, Free]
 
 
-def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> list[Candidate]:
+def candidate_laws(
+    problem: Problem,
+    speed: float,
+    *,
+    loads: bool = True,
+    travel: float | None = None,
+    period: float | None = None,
+) -> list[Candidate]:
     """The candidates for the only friction element of ``problem``.
 
     ``speed`` [m/s or rad/s]: a typical sliding velocity, which sets the ranges of viscous terms.
     Dampers are removed: the viscous part of the law replaces them and starts from their value.
-    ``loads``: whether load dependence is a candidate. Six of them::
+    ``loads``: whether load dependence is a candidate. ``travel`` [m or rad]: length of the motion,
+    which sets the ranges of stiffnesses; with it laws that remember are candidates. ``period`` [m
+    or rad]: with it friction that repeats along the way is one. Six of them::
 
         >>> [law.name for law in jfric.candidate_laws(problem, speed=0.1)]
         ['viscous', 'Coulomb', 'Coulomb + viscous', 'asymmetric', 'Stribeck', 'load-dependent']
@@ -106,10 +130,31 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
     }
     if not loads or not _carried(problem):
         del candidates["load-dependent"]
+    straight = element.direction is not None and element.belt is None and not element.redirected
+    if period is not None and straight:
+        wave = Free(-0.5, 0.5, init=0.0, scale="linear")
+        near = Free(0.97 * period, 1.03 * period, init=period, scale="linear")
+        candidates["position"] = {
+            **candidates[_BEGINNING], "period": near, "cosine": wave, "sine": wave
+        }  # fmt: skip
+    if travel is not None and straight:
+        stiff = Free(size / (BEFORE[0] * travel), size / (BEFORE[2] * travel),
+                     init=size / (BEFORE[1] * travel))  # fmt: skip
+        before = candidates[_BEGINNING] | {"sigma": stiff}
+        share = Free(0.5, 1.0, init=0.75, scale="linear")
+        drop = Free(0.0, 10.0 * size, init=0.1 * size, scale="linear")
+        candidates |= {
+            "Jenkins": before,
+            "Dahl": before,
+            "Bouc-Wen": before | {"share": share, "n": Free(1.0, 4.0, init=1.5, scale="linear")},
+            "LuGre": before | {"drop": drop, "v_s": fall["v_s"]},
+        }
     return [
         Candidate(
             title,
-            _with_law(problem, name, element, free),
+            _remembering(problem, title, name, element, free)
+            if title in MEMORY
+            else _with_law(problem, name, element, free),
             {f"parameters.{path}": f for path, f in free.items()},
         )
         for title, free in candidates.items()
@@ -151,10 +196,35 @@ def _with_law(problem: Problem, name: str, element: Friction, free: Mapping[str,
         mu_v=of_sides("F_v"),
     )
     elements = {k: dict(v) for k, v in problem.elements.items() if k != "damper"}
-    load = {"load": _carried(problem), "kappa": "$kappa"} if "kappa" in free else {}
+    load: dict[str, Any] = {}
+    if "kappa" in free:
+        load = {"load": _carried(problem), "kappa": "$kappa"}
+    if "period" in free:
+        load = {"position": PeriodicFactor("$period", ["$cosine"], ["$sine"])}
     elements["friction"] = {name: replace(element, law=law, **load)}
     # Bounds are checked one by one: a low F_c beside a negative F_s is no friction.
     numbers = {k: 0.0 if k == "F_s" else f.init for k, f in free.items()}
+    return with_elements(problem, elements, {**problem.parameters, **numbers})
+
+
+def _remembering(
+    problem: Problem, title: str, name: str, element: Friction, free: Mapping[str, Free]
+) -> Problem:
+    """``problem`` with an element that remembers, and a damper, in place of friction."""
+    w, bends = element.direction, "($sigma/$F_c)^$n"
+    law = {
+        "Jenkins": lambda: Jenkins(w, k="$sigma", R="$F_c"),
+        "Dahl": lambda: Dahl(w, sigma="$sigma", F_c="$F_c"),
+        "Bouc-Wen": lambda: BoucWen(
+            w, k="$sigma", beta=f"$share*{bends}", gamma=f"(1-$share)*{bends}", n="$n"
+        ),
+        "LuGre": lambda: LuGre(w, sigma0="$sigma", F_c="$F_c", F_s="$F_c+$drop", v_s="$v_s"),
+    }[title]()
+    section = next(s for s, kind in (HYSTERESIS | BRISTLES).items() if type(law) is kind)
+    elements = {k: dict(v) for k, v in problem.elements.items() if k not in ("damper", "friction")}
+    elements[section] = {**elements.get(section, {}), name: law}
+    elements["damper"] = {name: Damper(w, "$F_v")}
+    numbers = {k: f.init for k, f in free.items()}
     return with_elements(problem, elements, {**problem.parameters, **numbers})
 
 

@@ -12,6 +12,7 @@ from jfric.errors import ProblemError, nearest
 from jfric.fits.comparison.candidates import (
     BEGIN,
     CURVE,
+    MEMORY,
     Candidate,
     candidate_laws,
     curve_candidate,
@@ -64,6 +65,7 @@ def compare_laws(
     lap: float | None = None,
     controller: Controller | None = None,
     window: float | None = None,
+    period: float | None = None,
     hold: str = "zero",
     starts: int = 1,
     max_iterations: int | None = None,
@@ -71,8 +73,9 @@ def compare_laws(
 ) -> LawComparison:
     """Laws for the one friction element of ``problem``, compared on records held out from the fit.
 
-    ``laws``: names of :func:`jfric.candidate_laws`, and ``"curve"`` for :func:`jfric.fit_curve`;
-    all by default. ``free``: other parameters that are free in every law, by path; initial states
+    ``laws``: names of :func:`jfric.candidate_laws`, and ``"curve"`` for :func:`jfric.fit_curve`; by
+    default all except those with memory. ``period`` [m or rad]: friction that repeats along the way
+    is a candidate. ``free``: other parameters that are free in every law, by path; initial states
     are free where they matter. ``criteria``: of ``"closed loop"`` (force of the ``controller``),
     ``"inverse dynamics"``, ``"windows"`` of ``window`` [s] (1 s unless given) and ``"open loop"``
     (over the whole of a held-out piece); all that the records allow by default. ``fitted_to``: the
@@ -125,11 +128,12 @@ def compare_laws(
     _known("fitted_to", target, allowed)
     if window is None and WINDOWS in judged:
         window = _window(pieces)
-    setting = Setting(controller, window, hold)
+    setting = Setting(controller, window, hold, problem)
     comparison = _Comparison(
         problem, kept, pieces, setting, target, judged,
         {"starts": starts, "optimiser": LevenbergMarquardt(max_iterations or 60)},
         announce or (lambda text: None),
+        period,
     )  # fmt: skip
     return comparison.of(laws)
 
@@ -186,6 +190,8 @@ class _Comparison:
     criteria: Sequence[str]
     search: Mapping[str, Any]
     announce: Callable[[str], None]
+    #: Length along the way after which friction repeats itself, if known.
+    period: float | None = None
     #: The curve that was fitted last.
     curve: CurveFit | None = None
     #: Fitted values so far, by law and fold.
@@ -195,7 +201,8 @@ class _Comparison:
         """All laws on all folds."""
         candidates, fastest = self._candidates()
         names = [*(c.name for c in candidates), CURVE]
-        wanted = _chosen("laws", laws, names)
+        default = [name for name in names if name not in MEMORY]
+        wanted = _chosen("laws", default if laws is None else laws, names)
         if len(wanted) < 2:
             raise ProblemError(f"laws: found {', '.join(wanted) or 'none'}, give at least two")
         results, scores, sizes = [], [], np.full((len(self.criteria), len(self.folds)), np.nan)
@@ -232,7 +239,10 @@ class _Comparison:
         speeds = np.abs(speeds[np.isfinite(speeds)])
         speed = float(np.sqrt(np.mean(speeds**2)))
         loads = is_one_degree(assemble(self.problem))
-        return candidate_laws(self.problem, speed, loads=loads), float(np.quantile(speeds, 0.999))
+        y = [e.y[dof] for f in self.folds for e in f for dof in self.problem.axes]
+        travel = max(float(np.nanmax(x) - np.nanmin(x)) for x in y) if loads else None
+        laws = candidate_laws(self.problem, speed, loads=loads, travel=travel, period=self.period)
+        return laws, float(np.quantile(speeds, 0.999))
 
     def _law(self, name, candidates, fastest, sizes) -> tuple[LawResult, np.ndarray]:
         """The result of one law on all folds, and its scores (C, F)."""

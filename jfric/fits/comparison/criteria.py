@@ -26,6 +26,7 @@ from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import Data, signals_of, stack
 from jfric.fits.inverse_model import inverse_experiments
+from jfric.fits.memory import has_memory
 from jfric.fits.model import AbstractModel
 from jfric.fits.objective import failed
 from jfric.fits.residuals import (
@@ -42,7 +43,6 @@ from jfric.fits.sampled_model import REFERENCE, SampledModel, closed_loop, witho
 from jfric.system.controller import Controller
 from jfric.system.naming import parameters, with_numbers
 from jfric.system.problem import Problem
-from jfric.system.states import state_units
 
 CLOSED, INVERSE, WINDOWS, OPEN = "closed loop", "inverse dynamics", "windows", "open loop"
 CRITERIA = (CLOSED, INVERSE, WINDOWS, OPEN)
@@ -55,11 +55,13 @@ BESIDE = ("sensor", "input", "delay", "controller")
 
 @dataclass(frozen=True)
 class Setting:
-    """Settings of criteria: controller, length of windows [s], and ``hold`` of the inputs."""
+    """Settings of criteria: controller, length of windows [s], ``hold`` of the inputs, and the
+    problem whose friction decides at which samples forces are compared."""
 
     controller: Controller | None = None
     window: float | None = None
     hold: str = "zero"
+    base: Problem | None = None
 
 
 def possible(
@@ -77,8 +79,7 @@ def possible(
         found.append(INVERSE)
     except ProblemError:
         pass  # these records do not have this criterion
-    # Pieces begin at measured states; states of elements with memory are not measured.
-    return found if state_units(problem) else [*found, WINDOWS, OPEN]
+    return [*found, WINDOWS, OPEN]
 
 
 def unit_of(problem: Problem, criterion: str) -> str:
@@ -131,9 +132,9 @@ def residual_of(criterion: str, pieces: Sequence[Experiment], setting: Setting) 
     """The residuals that are small where a law is good; for an open loop, those of windows as long
     as the shortest piece."""
     if criterion == CLOSED:
-        return ClosedLoop(setting.controller)
+        return ClosedLoop(setting.controller, "steady")
     if criterion == INVERSE:
-        return InverseDynamics()
+        return InverseDynamics("steady")
     if criterion == OPEN:
         return Windows(min(float(e.t[-1] - e.t[0]) for e in pieces))
     return Windows() if setting.window is None else Windows(setting.window)
@@ -150,16 +151,30 @@ def _arranged(criterion, problem, values, pieces, setting: Setting):
     if criterion in FORCES:
         residual = residual_of(criterion, pieces, setting)
         model, chosen, _, observe = residual.pose(problem, pieces, {}, None, simulation)
+        if criterion == INVERSE and has_memory(problem) and setting.base is not None:
+            slides = residual.pose(setting.base, pieces, {}, None, simulation).experiments
+            chosen = [_only(e, x) for e, x in zip(chosen, slides, strict=True)]
         return model, chosen, signals_of(chosen, observe)
-    chosen = list(pieces)
+    chosen, model = list(pieces), simulation.best(problem, pieces)
+    if has_memory(problem):
+        model = replace(model, steady=True)
     if criterion == WINDOWS:
         length = WINDOW if setting.window is None else setting.window
-        chosen = [w for e in pieces for w in windows(e, problem.axes, length)]
+        follows = has_memory(problem) and isinstance(model, SampledModel)
+        chosen = [w for e in pieces for w in windows(e, [*problem.dofs], length, follows)]
     chosen = [_from_what_is_seen(e, values) for e in chosen]
-    model = simulation.best(problem, pieces)
     if isinstance(model, SampledModel):
         chosen = [without_reference(e) for e in chosen]
-    return model, chosen, tuple(dof for dof in problem.axes if dof in chosen[0].y)
+    return model, chosen, tuple(dof for dof in problem.dofs if dof in chosen[0].y)
+
+
+def _only(e: Experiment, others: Experiment) -> Experiment:
+    """``e`` with only those rows that count in ``others``, too: where friction slides."""
+    mask = {}
+    for name, own in (e.mask or {}).items():
+        there = others.t[(others.mask or {})[name]]
+        mask[name] = own & np.isin(e.t, there)
+    return replace(e, mask=mask)
 
 
 def _from_what_is_seen(e: Experiment, values: Mapping[str, Any]) -> Experiment:

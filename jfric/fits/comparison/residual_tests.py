@@ -19,7 +19,7 @@ import numpy as np
 
 from jfric.fits.data.stacking import Data
 from jfric.fits.fit_result import FitResult
-from jfric.fits.inverse_model import MOTION, force_names
+from jfric.fits.inverse_model import MOTION, force_names, own_inputs
 from jfric.fits.losses import Squares
 from jfric.fits.residuals import InverseDynamics
 from jfric.fits.uncertainty.noise_model import autoregressive_covariance
@@ -86,7 +86,12 @@ def residual_tests(result: FitResult) -> tuple[ResidualTest, ...]:
         if path in result.values and not path.startswith(("initial.", "controller."))
     }
     task = replace(
-        setup, free=free, observe=None, residual=InverseDynamics(), loss=Squares(), solver=None
+        setup,
+        free=free,
+        observe=None,
+        residual=InverseDynamics("steady"),
+        loss=Squares(),
+        solver=None,
     ).task()
     x = np.array([result.values[path] for path in task.objective.layout.names])
     found = task.objective.linearise(x[None])
@@ -148,7 +153,7 @@ def _ask(rows: Rows, dof: str, data: Data) -> Iterator[ResidualTest]:
         assert best is not None
         p = min(1.0, best.p * len(numbers))
         yield ResidualTest(dof, best.question, p, best.share, best.estimate)
-    inputs = [np.asarray(u) for k, u in data.u.items() if not k.startswith(f"{MOTION}.")]
+    inputs = [np.asarray(u) for k, u in own_inputs(data.u).items()]
     if inputs:
         times = np.asarray(data.t)
         step = float(times[0][1] - times[0][0])

@@ -18,7 +18,6 @@ from jfric.system.bristle import DirectionalLoss, RateState
 from jfric.system.forces import applied_force, normal_forces_at
 from jfric.system.mechanics import Mechanics
 
-
 #: Degree of the positions in a step with bristles, of the order 5.
 DEGREE = 4
 

@@ -42,6 +42,7 @@ def run_sampled(
     linear: bool = False,
     substeps: int = 1,
     width: float | None = None,
+    states: tuple[Float[Array, "e N"], Float[Array, " b"]] | None = None,
 ) -> SampledMotion:
     """Motion of a system with one degree of freedom at the samples ``t`` [s].
 
@@ -50,6 +51,8 @@ def run_sampled(
     that of the controller. The motion is unknown (NaN) from the sample on at which a given normal
     force has become negative. Times that are not finite lie after the end, where the motion stands
     still. ``substeps``: steps of the integrator in a sample. ``width``: see :class:`Equations`.
+    ``states``: elongations of springs with sliders and states of bristles at the start, in place of
+    those of the problem.
     """
     mechanics = assemble(with_held(problem, slots))
     require_one_degree(mechanics)
@@ -60,8 +63,10 @@ def run_sampled(
     q0 = jnp.asarray(start.q, t.dtype)
     v0 = jnp.asarray(start.v, t.dtype)
     sliders = mechanics.piecewise.sliders
-    springs = jnp.zeros((0, 0), t.dtype) if sliders is None else sliders.z0
-    x0 = State(q0, v0, springs, problem.resolved().start()[2][1:])
+    if states is None:
+        springs = jnp.zeros((0, 0), t.dtype) if sliders is None else sliders.z0
+        states = springs, problem.resolved().start()[2][1:]
+    x0 = State(q0, v0, *states)
     rate = jnp.where(dt > 0, dt, 1.0)
     given = {
         path: (u, (jnp.diff(u, append=u[-1:]) / rate) if linear else jnp.zeros_like(u))
