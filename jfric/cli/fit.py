@@ -63,6 +63,12 @@ class FitSettings:
         "Length of the windows: 1 s unless given; of --search shooting an eighth of the record.",
         metavar="TIME",
     )
+    states: str | None = setting(
+        None,
+        "Where elements that remember begin: free, steady or given; in windows also followed, with "
+        "the measured motion before.",
+        metavar="NAME",
+    )
     observe: str | None = setting(None, "Signals to compare; all by default.", metavar="NAMES")
     starts: int = setting(8, "Starts of the optimiser.")
     search: str = setting(
@@ -182,6 +188,7 @@ def _options(given: FitSettings) -> dict[str, Any]:
     return {
         "residual": given.residual,
         "window": to_seconds(given.window, "--window"),
+        "states": given.states,
         "observe": observe,
         "search": given.search,
         "schedule": schedule,

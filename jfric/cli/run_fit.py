@@ -115,6 +115,7 @@ def run_fit(
     *,
     residual: str = "output",
     window: float | None = None,
+    states: str | None = None,
     observe: Sequence[str] | None = None,
     search: str = "starts",
     schedule: Sequence[float] | None = None,
@@ -135,8 +136,8 @@ def run_fit(
     if config.data is not None and config.data.time is None:
         # Rows without times are steady states, whatever the option says.
         residual = "steady"
-    words = dict(residual=residual, window=window, controller=config.controller, loss=loss,
-                 search=search, schedule=schedule)  # fmt: skip
+    words = dict(residual=residual, window=window, states=states, controller=config.controller,
+                 loss=loss, search=search, schedule=schedule)  # fmt: skip
     options: dict[str, Any] = from_words(words)
     options |= dict(observe=observe, starts=starts, seed=seed, hold=hold, watch=watch)
     model: Any = config.problem

@@ -237,7 +237,9 @@ def _rows(problem: Problem, own: _Filter, hold: str, count: int) -> Experiment:
     y = {f"{FORCE}.{dof}": force[rows, i] for i, dof in enumerate(problem.dofs)}
     inputs = {path: x[rows] for path, x in u.items()}
     if count:
-        inputs |= _path(problem, own, t[rows], count, {k: e.u[k] for k in u}, hold)
+        inputs |= _path(
+            problem, own, t[rows], count, {k: x for k, x in (e.u or {}).items() if k in u}, hold
+        )
     return Experiment(t[rows], {**inputs, **motion}, y, mask=dict.fromkeys(y, fast), meta=e.meta)
 
 

@@ -34,6 +34,7 @@ KINDS: dict[str, tuple[dict[str, Any], type]] = {
 FIELDS = {
     "controller": (("residual", "controller"),),
     "window": (("residual", "length"), ("search", "window")),
+    "states": (("residual", "states"),),
     "loss_scale": (("loss", "scale"),),
     "schedule": (("search", "schedule"),),
     "max_iterations": (("optimiser", "max_iterations"),),

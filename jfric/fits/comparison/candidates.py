@@ -130,25 +130,7 @@ def candidate_laws(
     }
     if not loads or not _carried(problem):
         del candidates["load-dependent"]
-    straight = element.direction is not None and element.belt is None and not element.redirected
-    if period is not None and straight:
-        wave = Free(-0.5, 0.5, init=0.0, scale="linear")
-        near = Free(0.97 * period, 1.03 * period, init=period, scale="linear")
-        candidates["position"] = {
-            **candidates[_BEGINNING], "period": near, "cosine": wave, "sine": wave
-        }  # fmt: skip
-    if travel is not None and straight:
-        stiff = Free(size / (BEFORE[0] * travel), size / (BEFORE[2] * travel),
-                     init=size / (BEFORE[1] * travel))  # fmt: skip
-        before = candidates[_BEGINNING] | {"sigma": stiff}
-        share = Free(0.5, 1.0, init=0.75, scale="linear")
-        drop = Free(0.0, 10.0 * size, init=0.1 * size, scale="linear")
-        candidates |= {
-            "Jenkins": before,
-            "Dahl": before,
-            "Bouc-Wen": before | {"share": share, "n": Free(1.0, 4.0, init=1.5, scale="linear")},
-            "LuGre": before | {"drop": drop, "v_s": fall["v_s"]},
-        }
+    candidates |= _more(element, candidates, size, travel, period)
     return [
         Candidate(
             title,
@@ -159,6 +141,37 @@ def candidate_laws(
         )
         for title, free in candidates.items()
     ]
+
+
+def _more(
+    element: Friction,
+    given: Mapping[str, Mapping[str, Free]],
+    size: float,
+    travel: float | None,
+    period: float | None,
+) -> dict[str, dict[str, Free]]:
+    """Coefficients of friction that repeats along the way, and of laws that remember."""
+    found: dict[str, dict[str, Free]] = {}
+    if element.direction is None or element.belt is not None or element.redirected:
+        return found
+    plain = dict(given[_BEGINNING])
+    if period is not None:
+        wave = Free(-0.5, 0.5, init=0.0, scale="linear")
+        near = Free(0.97 * period, 1.03 * period, init=period, scale="linear")
+        found["position"] = plain | {"period": near, "cosine": wave, "sine": wave}
+    if travel is not None:
+        low, init, high = (size / (part * travel) for part in BEFORE)
+        plain["sigma"] = Free(low, high, init=init)
+        share = Free(0.5, 1.0, init=0.75, scale="linear")
+        exponent = Free(1.0, 4.0, init=1.5, scale="linear")
+        drop = Free(0.0, 10.0 * size, init=0.1 * size, scale="linear")
+        found |= {
+            "Jenkins": plain,
+            "Dahl": plain,
+            "Bouc-Wen": plain | {"share": share, "n": exponent},
+            "LuGre": plain | {"drop": drop, "v_s": given["Stribeck"]["v_s"]},
+        }
+    return found
 
 
 def curve_candidate(problem: Problem, fastest: float, values: Mapping[str, float]) -> Candidate:
@@ -200,7 +213,8 @@ def _with_law(problem: Problem, name: str, element: Friction, free: Mapping[str,
     if "kappa" in free:
         load = {"load": _carried(problem), "kappa": "$kappa"}
     if "period" in free:
-        load = {"position": PeriodicFactor("$period", ["$cosine"], ["$sine"])}
+        wave: Any = ("$cosine",), ("$sine",)
+        load = {"position": PeriodicFactor("$period", *wave)}
     elements["friction"] = {name: replace(element, law=law, **load)}
     # Bounds are checked one by one: a low F_c beside a negative F_s is no friction.
     numbers = {k: 0.0 if k == "F_s" else f.init for k, f in free.items()}
