@@ -183,7 +183,7 @@ def test_each_criterion_has_residuals_of_its_own():
     pieces = [jfric.Experiment(np.linspace(0.0, end, 9), {}, {"x": np.zeros(9)}) for end in (2, 3)]
     setting = Setting(window=0.5)
     found = [residual_of(x, pieces, setting) for x in (INVERSE, WINDOWS, OPEN)]
-    assert found == [jfric.InverseDynamics(), jfric.Windows(0.5), jfric.Windows(2.0)]
+    assert found == [jfric.InverseDynamics("steady"), jfric.Windows(0.5), jfric.Windows(2.0)]
 
 
 def test_inverse_dynamics_find_the_parameters(inverse):
