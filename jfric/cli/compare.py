@@ -52,7 +52,7 @@ class CompareSettings:
     window: str | None = setting(None, "Length of the windows, 1 s unless given.", metavar="TIME")
     period: float | None = setting(
         None,
-        "Length along the way after which friction repeats itself [m or rad].",
+        "Length along the way after which friction repeats itself, in m or rad.",
     )
     hold: options.Hold = "zero"
     starts: int = setting(1, "Starts of the optimiser for each fit.")

@@ -113,9 +113,9 @@ def rows_of(problem: Problem, e: Experiment, names: Sequence[str], cutoff: float
     """The rows of one record; ``names``: the links of :func:`inertial_links`."""
     e = _without_stale(problem, e)
     longest = float(np.max(np.diff(e.t)))
-    e = at_even_steps(problem, e, "linear", longest if cutoff is None else GAP / cutoff)
+    e = at_even_steps(problem.dofs, e, "linear", longest if cutoff is None else GAP / cutoff)
     rate = 1.0 / float(np.mean(np.diff(e.t)))
-    measured = complete_positions(problem, e)
+    measured = complete_positions(problem.dofs, e)
     if cutoff is None:
         steps = np.array([(e.resolution or {}).get(dof, 0.0) for dof in problem.axes])
         cutoff = min(quiet_cutoff(rate, measured, steps), GAP / longest)
@@ -151,7 +151,7 @@ def _torque(e: Experiment, dof: str, name: str) -> np.ndarray:
 
 def _without_stale(problem: Problem, e: Experiment) -> Experiment:
     """The record without rows that repeat the positions of all joints among rows that move."""
-    q = complete_positions(problem, e)
+    q = complete_positions(problem.dofs, e)
     same = np.append(False, np.all(q[1:] == q[:-1], axis=1))
     starts = np.flatnonzero(same & ~np.append(False, same[:-1]))
     lengths = np.array([np.argmin(np.append(same[i:], False)) for i in starts], int)
