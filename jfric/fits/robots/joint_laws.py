@@ -131,7 +131,7 @@ def chosen(
     """
     mean = np.where(allowed, errors.mean(axis=1), np.inf)
     good = mean <= (1.0 + EQUAL) * mean.min() + SMALL**2 * size
-    return min(np.flatnonzero(good), key=lambda c: (sizes[c], mean[c]))
+    return min(np.flatnonzero(good).tolist(), key=lambda c: (sizes[c], mean[c]))
 
 
 def left_out_errors(

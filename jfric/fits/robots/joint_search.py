@@ -4,7 +4,7 @@ and the law of each joint for given inertias."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -83,7 +83,7 @@ class Search:
         """Columns of the law of the joint ``i``."""
         new = [part for part in law if (i, part) not in self._columns]
         if new:
-            found = np.concatenate([law_columns(new, r, i) for r in self.rows])
+            found = np.concatenate([law_columns(tuple(new), r, i) for r in self.rows])
             self._columns |= {(i, part): found[:, j] for j, part in enumerate(new)}
         return np.stack([self._columns[i, part] for part in law], axis=1)
 
@@ -94,7 +94,7 @@ class Search:
         x, sigma = np.zeros(self.Y.shape[2]), 0.1 * np.sqrt(np.mean(self.b**2, axis=0))
         for _ in range(ROUNDS):
             wide = np.concatenate([C, self.Y, self.b[..., None]], axis=2) / sigma[:, None]
-            R = np.linalg.qr(wide.reshape(-1, wide.shape[2]), mode="r")
+            R: Any = np.linalg.qr(wide.reshape(-1, wide.shape[2]), mode="r")
             x = self._changes(R[count:, count:], x)
             inertia = self._inertia(x)
             right = R[:count, -1] - R[:count, count:-1] @ inertia
@@ -117,7 +117,7 @@ class Search:
         C, _ = self._friction([() if k == i else law for k, law in enumerate(laws)])
         wide = np.concatenate([C, self.Y @ fitted.slopes], axis=2) / fitted.sigma[:, None]
         own = np.zeros((*self.b.shape, len(known)))
-        own[:, i] = self.columns(i, known) / fitted.sigma[i]
+        own[:, i] = self.columns(i, tuple(known)) / fitted.sigma[i]
         target = (self.b - self.Y @ fitted.inertia) / fitted.sigma
         m, n = target.shape
         times = [np.flatnonzero(self.record == k) for k in range(len(self.rows))]
@@ -161,7 +161,8 @@ class Search:
     def _slopes(self, x: np.ndarray) -> np.ndarray:
         from scipy.linalg import block_diag  # slow to import
 
-        return block_diag(*np.asarray(_slopes(self.roots, np.reshape(x, (-1, 10)))))
+        found: Any = block_diag(*np.asarray(_slopes(self.roots, np.reshape(x, (-1, 10)))))
+        return found
 
     def _changes(self, R: np.ndarray, start: np.ndarray) -> np.ndarray:
         """Changes of the inertias that minimise ``|R [pi, -1]|^2 + |x/spread|^2``."""
