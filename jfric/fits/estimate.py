@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from jfric.fits.data.experiment import Experiment
 from jfric.fits.objective import Linearisation, Objective
 from jfric.fits.optimise.levenberg_marquardt import Outcome
 from jfric.fits.optimise.stepped import Cloud
@@ -24,6 +25,7 @@ class Estimate(Protocol):
     at_bound: np.ndarray
     waterfall: list[dict[str, Any]]
     sigma: Mapping[str, float]
+    experiments: tuple[Experiment, ...]
     objective: Objective
     remarks: tuple[str, ...]
     recipe: Recipe | None

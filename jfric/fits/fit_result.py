@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ from jfric.fits.recipe import Recipe
 from jfric.fits.serialise import from_json, to_json
 from jfric.fits.uncertainty.bootstrap import Bootstrap, bootstrap
 from jfric.fits.uncertainty.covariance import Covariance, Method, covariance
+from jfric.fits.uncertainty.model_error import ModelError, model_error, widened
 from jfric.fits.uncertainty.posterior import Posterior, sample
 from jfric.fits.uncertainty.profile import Profile, profile
 from jfric.numerics.printing import printable
@@ -62,7 +64,8 @@ class FitResult:
         task, best = solve(recipe, watch)
         cloud, predicted = best.cloud, task.objective.predict(best.vector[None])[0]
         if cloud is not None:
-            cloud = cloud._replace(explained=not unexplained(task, predicted))
+            far = unexplained(task.objective, task.experiments, predicted)
+            cloud = cloud._replace(explained=not far)
         return FitResult(
             names=task.objective.layout.names,
             vector=best.vector,
@@ -94,8 +97,15 @@ class FitResult:
         return Linearisation(*(a[0] for a in found))
 
     def covariance(self, method: Method = "autoregressive", lags: int | None = None) -> Covariance:
-        """Covariance of the estimates; see :func:`jfric.fits.uncertainty.covariance.covariance`."""
-        return covariance(self, method, lags)
+        """Covariance of the estimates, see :func:`jfric.fits.uncertainty.covariance.covariance`,
+        widened to errors of the model."""
+        return widened(covariance(self, method, lags), self.model_error)
+
+    @functools.cached_property
+    def model_error(self) -> ModelError:
+        """What the residuals hold that is no noise; see
+        :mod:`jfric.fits.uncertainty.model_error`."""
+        return model_error(self)
 
     def intervals(
         self, level: float = 0.95, method: Method = "autoregressive"
@@ -118,7 +128,7 @@ class FitResult:
 
     def to_json(self) -> str:
         """The fit with its data as JSON text; :meth:`from_json` reads it."""
-        return to_json(self)
+        return to_json(self, self.covariance())
 
     @staticmethod
     def from_json(text: str) -> FitResult:

@@ -1,7 +1,9 @@
-"""Signs of a wrong fit: units wrong by about a thousand, and residuals far above the noise."""
+"""Signs of a wrong fit: units wrong by about a thousand, readings that are none, and residuals far
+above the noise."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import comb
 
 import numpy as np
@@ -10,13 +12,18 @@ from jaxtyping import Bool, Float
 from jfric.errors import ProblemError
 from jfric.files.config import Config, time_span
 from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.quantisation import steps_of
+from jfric.fits.objective import Objective
 from jfric.fits.optimise.searches import AbstractSearch
+from jfric.fits.readings import doubtful_readings, on_readings
 from jfric.fits.task import Task
 
 #: Units are usually wrong by a thousand: a ratio above this one is suspicious.
 SUSPICIOUS = 300.0
 #: Ratio between the spreads of predicted and measured signals from which on a unit is doubtful.
 SPREAD = 100.0
+#: Spread of a prediction, as a part of its size, that is rounding.
+ROUNDED = 1e-9
 #: Ratio of residuals to the scatter of neighbouring samples from which on they are not noise,
 #: unless the noise is far slower than the samples; and the part of a signal's spread at which they
 #: matter.
@@ -47,8 +54,13 @@ def require_span(config: Config, experiment: Experiment) -> None:
 
 def remarks(task: Task, x: np.ndarray, predicted: np.ndarray, search: AbstractSearch) -> list[str]:
     """Remarks on a fit ``x`` (P,) with its ``predicted`` samples (E, m, k), found by ``search``:
-    doubtful units, large residuals."""
-    return [*_on_units(task, x, predicted), *_on_residuals(task, predicted, search)]
+    doubtful units, doubtful readings, large residuals."""
+    wrong = doubtful_readings(task.objective, task.experiments, predicted)
+    return [
+        *_on_units(task, x, predicted),
+        *on_readings(wrong, task.objective.loss),
+        *_on_residuals(task, predicted, search),
+    ]
 
 
 def _on_units(task: Task, x: np.ndarray, predicted: np.ndarray) -> list[str]:
@@ -65,8 +77,17 @@ def _on_units(task: Task, x: np.ndarray, predicted: np.ndarray) -> list[str]:
             said.append(f"{path} is {times} the value of the problem: is a unit of the data wrong?")
     for j, signal in enumerate(objective.data.signals):
         used = task.used[..., j]
-        measured, found = (np.std(v[..., j][used]) for v in (objective.measured, predicted))
-        if found > 0.0 and np.isfinite(found) and not 1 / SPREAD < measured / found < SPREAD:
+        values = objective.measured[..., j][used], predicted[..., j][used]
+        measured, found = (float(np.std(v)) for v in values)
+        if found <= ROUNDED * float(np.max(np.abs(values), initial=0.0)):
+            # No ratio of spreads: the predicted one is rounding.
+            noise = scatter(objective.measured[..., j], used, 0.0)
+            if measured > UNEXPLAINED * noise > 0.0:
+                said.append(
+                    f"the predicted {signal} stands still while the measured one moves by "
+                    f"{float(np.ptp(values[0])):.3g}: is a unit wrong, or friction too high?"
+                )
+        elif np.isfinite(found) and not 1 / SPREAD < measured / found < SPREAD:
             said.append(
                 f"the measured {signal} spreads {measured / found:.3g} times as far as the "
                 "predicted one: is its unit right?"
@@ -79,20 +100,25 @@ def _on_residuals(task: Task, predicted: np.ndarray, search: AbstractSearch) -> 
     other = "" if search.is_global else "another minimum (search: global), "
     return [
         f"residuals of {signal} are {ratio:,.0f} times the scatter of its samples, {noise:.2g}: "
-        f"{other}another law or what is not modelled may explain them; intervals do not hold that"
-        for signal, (ratio, noise) in unexplained(task, predicted).items()
+        f"{other}another law or what is not modelled may explain them"
+        for signal, (ratio, noise) in unexplained(
+            task.objective, task.experiments, predicted
+        ).items()
     ]
 
 
-def unexplained(task: Task, predicted: np.ndarray) -> dict[str, tuple[float, float]]:
+def unexplained(
+    objective: Objective, experiments: Sequence[Experiment], predicted: np.ndarray
+) -> dict[str, tuple[float, float]]:
     """Signals whose residuals are far larger than the scatter of their samples: how many times, and
     the scatter."""
-    found = {}
-    for j, signal in enumerate(task.objective.data.signals):
-        used, measured = task.used[..., j], task.objective.measured[..., j]
+    found, signals = {}, objective.data.signals
+    steps = steps_of(experiments, signals, objective.weight > 0).variance
+    for j, signal in enumerate(signals):
+        used, measured = objective.weight[..., j] > 0, objective.measured[..., j]
         off = (predicted[..., j] - measured)[used]
         left = float(np.sqrt(np.mean(off**2))) if off.size else 0.0
-        noise = scatter(measured, used, float(np.mean(task.steps.variance[..., j][used] ** 0.5)))
+        noise = scatter(measured, used, float(np.mean(steps[..., j][used] ** 0.5)))
         visible = left > VISIBLE * float(np.std(measured[used])) if off.size else False
         if not (noise > 0.0 and visible and left > UNEXPLAINED * noise):
             continue

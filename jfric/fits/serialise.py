@@ -20,7 +20,7 @@ from jfric.fits.objective import weighted
 from jfric.fits.optimise.levenberg_marquardt import Outcome
 from jfric.fits.optimise.stepped import Cloud
 from jfric.fits.recipe import Recipe, from_words
-from jfric.fits.uncertainty.covariance import covariance
+from jfric.fits.uncertainty.covariance import Covariance
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.smoothed.solver import Smoothed
 from jfric.solvers.time_stepping.schemes import Midpoint, MoreauJean, StabilisedMidpoint
@@ -30,8 +30,9 @@ from jfric.system.problem import Problem
 SOLVERS = {c.__name__: c for c in (EventDriven, Smoothed, MoreauJean, Midpoint, StabilisedMidpoint)}
 
 
-def to_json(fit: Estimate) -> str:
-    """``fit`` as JSON text in SI units, with seed and versions; :func:`from_json` reads it.
+def to_json(fit: Estimate, uncertainty: Covariance) -> str:
+    """``fit`` as JSON text in SI units, with its ``uncertainty``, seed and versions;
+    :func:`from_json` reads it.
 
     Raises :class:`jfric.ProblemError` for a user's own model or residual, which a file cannot hold.
     """
@@ -43,7 +44,6 @@ def to_json(fit: Estimate) -> str:
         raise ProblemError("to_json: found a function as residual, which cannot be written")
     config = Config(recipe.setup.problem, controller=options.pop("controller"))
     options["solver"] = _solver(options["solver"])
-    uncertainty = covariance(fit)
     table = {
         "versions": versions(),
         "problem": dump(config),

@@ -57,8 +57,8 @@ class Setup:
         first = [model.initial(e) for e in chosen]
         own = _known(model, chosen, free, [x for _, x in first])
         data, used, sigma = stack(chosen, signals, [s for s, _ in first], own)
-        _require_motion(chosen, data, used, sigma)
         steps = steps_of(chosen, signals, used)
+        _require_motion(chosen, data, used, np.where(steps.variance > 0.0, 0.0, sigma))
         weight = _weights(data, used, sigma, steps)
         objective = Objective(model, data, layout, weight, self.residual.compare, self.loss)
         return Task(self, tuple(chosen), objective, used, sigma, steps)
@@ -189,7 +189,8 @@ def _require_motion(experiments, data: Data, used: np.ndarray, sigma: np.ndarray
         if all(np.all(v == v[0]) for v in values):
             raise ProblemError(
                 f"y.{name}: found {values[0][0]:g} at all of {int(own.sum()):,} samples, nothing "
-                "moves; is it the right column? (give sigma where a standstill was measured)"
+                "moves; is it the right column? (give sigma or resolution where a standstill was "
+                "measured)"
             )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
+from jax import Array
 from jax.core import Tracer, eval_context
 
 from jfric.errors import ProblemError
@@ -118,7 +119,8 @@ class Problem(AbstractProblem):
     section to name to element (see :data:`jfric.system.elements.SECTIONS`). Every number is an
     array leaf, or an :class:`Expression` in the shared ``parameters``; it may be given as a text
     with its unit (``Mass("u", "100 kg")``), as in files. ``initial``: states by
-    degree of freedom, zero unless given; contacts must not penetrate. Degrees of freedom of a
+    degree of freedom (:class:`InitialState`, a position or a pair of position and velocity), zero
+    unless given; contacts must not penetrate. Degrees of freedom of a
     :class:`jfric.Body` follow those of ``dofs``; parts of their start that are not given follow
     from the joints (``follows``). ``time``: the end [s], or a :class:`TimeSpan`; equilibria and
     periodic motion need none, and motion without it is computed for 1 s, with a warning.
@@ -159,7 +161,7 @@ class Problem(AbstractProblem):
         dofs: Mapping[str, str] | Iterable[str] | str,
         elements: Mapping[str, Mapping[str, eqx.Module] | eqx.Module],
         *,
-        initial: Mapping[str, InitialState] | None = None,
+        initial: Mapping[str, Any] | None = None,
         time: TimeSpan | float | str | None = None,
         parameters: Mapping[str, object] | None = None,
         matrices: Matrices | None = None,
@@ -176,11 +178,7 @@ class Problem(AbstractProblem):
                     f"{field}: found a {type(given).__name__}, expected names with what they are, "
                     f"{_sections(given) or example}"
                 )
-        for dof, state in (initial or {}).items():
-            if not isinstance(state, InitialState):
-                raise ProblemError(
-                    f"initial.{dof}: found {state!r}, expected jfric.InitialState(q=..., v=...)"
-                )
+        initial = {dof: _as_state(dof, state) for dof, state in (initial or {}).items()}
         if not isinstance(matrices, Matrices | None):
             raise ProblemError(
                 f"matrices: found a {type(matrices).__name__}, expected jfric.Matrices(K=...)"
@@ -190,7 +188,7 @@ class Problem(AbstractProblem):
             (section, OrderedDict(group if isinstance(group, Mapping) else {section: group}))
             for section, group in elements.items()
         )
-        given, free = self._with_bodies(dict(initial or {}))
+        given, free = self._with_bodies(initial)
         free |= self._with_links(given)
         given_velocities = {dof for dof, state in given.items() if not _is_zero(state.v)}
         self.initial = OrderedDict((dof, given.pop(dof, InitialState())) for dof in self.dofs)
@@ -296,6 +294,21 @@ class Problem(AbstractProblem):
             if turns and not any(dof in given for dof in turns):
                 given[turns[0]] = InitialState(1.0)
         return free
+
+
+def _as_state(dof: str, given: Any) -> InitialState:
+    """A start that is given as a state, a position, or position and velocity."""
+    if isinstance(given, InitialState):
+        return given
+    parts = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    numbers = (str, int, float, np.ndarray, np.number, Array, Expression)
+    single = all(isinstance(x, numbers) and np.ndim(x) == 0 for x in parts)  # pyright: ignore
+    if not (1 <= len(parts) <= 2 and single):
+        raise ProblemError(
+            f"initial.{dof}: found {given!r}, expected jfric.InitialState(q=..., v=...), a "
+            "position or a pair (position, velocity)"
+        )
+    return InitialState(*parts)
 
 
 def _is_zero(value) -> bool:

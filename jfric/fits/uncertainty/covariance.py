@@ -58,6 +58,8 @@ class Covariance:
     orders: tuple[int, ...] = ()
     #: Points around the estimate, whose quantiles are the intervals, where derivatives do not tell.
     cloud: Cloud | None = None
+    #: Sentences on errors of the model, with which the matrix was widened, or lost its numbers.
+    model_error: tuple[str, ...] = ()
 
     @property
     def standard_errors(self) -> dict[str, float]:
@@ -131,23 +133,39 @@ class Covariance:
         said = []
         if self.cloud is not None:
             return self._on_cloud(self.cloud)
-        for i, name in enumerate(self.names):
-            if self.at_bound[i]:
-                side = "lower" if self.at_bound[i] < 0 else "upper"
-                bound = self.bounds[0 if self.at_bound[i] < 0 else 1][i]
-                known = np.isfinite(self.matrix[i, i])
-                then = "its interval has one side" if known else "no interval"
-                said.append(f"{name} is at its {side} bound {bound:g}: {then}")
+        said += self._on_bounds()
         for direction in self.unidentified:
             parts = ", ".join(f"{name} by {part:+.2f}" for name, part in direction.items())
             said.append(f"the data do not tell this change from none (parts of the range): {parts}")
-        few = self._few()
+        said += self.model_error
+        # Errors of the model look like slow noise, but a longer record does not help them.
+        few = {} if self.model_error else self._few()
         if few:
             said.append(
                 f"the noise is slow beside the record: the error of {', '.join(few)} is known as "
                 f"from {min(few.values()):.0f} independent samples; the intervals may be off, a "
                 "longer record helps"
             )
+        return said
+
+    def _on_bounds(self) -> list[str]:
+        """Parameters at a bound; those of several records in one sentence."""
+        places: dict[tuple[str, int, float], list[int]] = {}
+        for i in np.flatnonzero(self.at_bound):
+            side = int(self.at_bound[i])
+            key = self.names[i].partition("[")[0], side, float(self.bounds[side > 0][i])
+            places.setdefault(key, []).append(int(i))
+        said = []
+        for (path, side, bound), at in places.items():
+            which = f"{'lower' if side < 0 else 'upper'} bound {bound:g}"
+            known = all(np.isfinite(self.matrix[i, i]) for i in at)
+            if len(at) == 1:
+                then = "its interval has one side" if known else "no interval"
+                said.append(f"{self.names[at[0]]} is at its {which}: {then}")
+                continue
+            then = "their intervals have one side" if known else "no intervals for some of them"
+            every = sum(name.partition("[")[0] == path for name in self.names)
+            said.append(f"{path} is at its {which} in {len(at)} of {every} records: {then}")
         return said
 
     def _on_cloud(self, cloud: Cloud) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from jfric.fits.estimate import Estimate
+from jfric.fits.objective import Objective
 
 #: Distance from a grid, in parts of its step, up to which times count as evenly spaced.
 ON_GRID = 0.25
@@ -40,18 +41,23 @@ class ResidualSeries:
 
 
 def residual_series(fit: Estimate) -> list[ResidualSeries]:
-    """The residuals of ``fit`` by experiment.
+    """The residuals of ``fit`` by experiment."""
+    _, r, jacobian, _ = fit.linearised()
+    return series_of(fit.objective, r, jacobian, fit.objective.layout.columns)
+
+
+def series_of(objective: Objective, r, jacobian, columns) -> list[ResidualSeries]:
+    """Residuals ``r`` (E, m, k) and their derivatives (E, m, k, L) by the parameters at ``columns``
+    (E, L) as series.
 
     Missing samples are rows that do not count, so that a lag is the same time everywhere. Gaps in
     evenly spaced times are such rows, too.
     """
-    _, r, jacobian, _ = fit.linearised()
-    objective = fit.objective
     loss = objective.loss
     psi = np.asarray(loss.rho(jnp.asarray((r / loss.scale) ** 2))[1]) * r
     weight, times = objective.weight, np.asarray(objective.data.t)
     found = []
-    for e, columns in enumerate(objective.layout.columns):
+    for e, own in enumerate(columns):
         t = times[e][np.isfinite(times[e])]
         if psi.shape[1:] == weight.shape[1:]:
             used = weight[e] > 0
@@ -68,7 +74,7 @@ def residual_series(fit: Estimate) -> list[ResidualSeries]:
             filled = np.zeros((size, *values.shape[1:]), values.dtype)
             filled[place] = values[inside]
             parts.append(filled)
-        found.append(ResidualSeries(parts[0], parts[1], columns, parts[2], step))
+        found.append(ResidualSeries(parts[0], parts[1], own, parts[2], step))
     return found
 
 
