@@ -5,7 +5,9 @@ for 6 s. Each record has one effect that the fitted model lacks, or noise of som
 """
 
 import functools
+import types
 import warnings
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +17,7 @@ from scipy.signal import lfilter
 import jfric
 from jfric.fits.losses import AbstractLoss
 from jfric.fits.readings import doubtful_readings
-from jfric.fits.uncertainty.covariance import covariance
+from jfric.fits.uncertainty.covariance import Covariance, covariance
 from jfric.fits.uncertainty.noise_tests import repeated, whiteness
 from jfric.fits.uncertainty.residual_series import ResidualSeries
 
@@ -170,22 +172,34 @@ def test_whiteness_is_a_p_value():
     assert max(p(0.6) for _ in range(20)) < 1e-3
 
 
+def test_the_common_part_of_repeated_records_is_told_from_noise():
+    """Slow noise of unit size, alone and above a common part whose share is 20 %."""
+    size = np.sqrt(1.0 - 0.97**2)
+    data = [jfric.Experiment(T, y={"x": T}) for _ in range(5)]
+    objective: Any = types.SimpleNamespace(weight=np.ones((5, T.size, 1)))
+    p = {0.0: [], 0.5: []}
+    for draw in range(20):
+        e = np.stack([noise(100 * draw + i, 0.97, size) for i in range(5)])
+        for common, found in p.items():
+            residuals = (e + common * np.sqrt(2.0) * np.sin(3.0 * T))[..., None]
+            part = repeated(data, objective, residuals)
+            assert part is not None
+            found.append(part)
+    assert np.mean([part.p < 0.05 for part in p[0.0]]) <= 0.15
+    assert np.median([part.p for part in p[0.5]]) < 1e-2
+    assert np.mean([part.share for part in p[0.5]]) == pytest.approx(0.2, abs=0.05)
+    assert repeated(data[:2], objective, residuals) is None
+
+
+@pytest.mark.slow
 def test_records_that_repeat_share_an_error_of_the_model_but_no_noise():
-    """Four records of one motion. The common part is the error of the model: the rest of the fit
-    with another coefficient of friction is told from noise of any colour."""
-    y = [motion("Stribeck") + noise(10 + i, 0.97, 2e-4) for i in range(4)]
-    found = {}
-    for kind, shared in (("Stribeck", y), ("none", [motion() + v - motion("Stribeck") for v in y])):
-        data = [jfric.Experiment(T, y={"x": v}) for v in shared]
-        result = jfric.fit(oscillator(), data, FREE, starts=1)
-        residuals = result.linearised().residuals
-        found[kind] = repeated(result.experiments, result.objective, residuals)
-        said = "of the squared residuals are the same in records that repeat each other"
-        assert (said in str(result)) == (kind == "Stribeck")
-    assert found["Stribeck"].p < 1e-4
-    assert found["none"].p > 1e-2
-    alone = jfric.fit(oscillator(), data[0], FREE, starts=1)
-    assert repeated(alone.experiments, alone.objective, residuals[:1]) is None
+    """Three records of one motion under slow noise, with an error of the model and without."""
+    for kind in ("Stribeck", None):
+        y = [motion(kind) + noise(10 + i, 0.97, 2e-4) for i in range(3)]
+        data = [jfric.Experiment(T, y={"x": v}) for v in y]
+        said = str(jfric.fit(oscillator(), data, FREE, starts=1))
+        common = "of the squared residuals are the same in records that repeat each other"
+        assert (common in said) == (kind is not None)
 
 
 # Wrong readings.
@@ -275,12 +289,16 @@ def test_a_standstill_with_a_resolution_is_a_record():
 
 
 def test_bounds_that_initial_states_reach_are_said():
-    """The true start is 0.2 m, the bound 0.1 m; for three records it is said once."""
-    start = jfric.Free(0.0, 0.1, scale="linear", per_experiment=True)
-    data = [jfric.Experiment(T, y={"x": motion() + noise(i)}) for i in range(3)]
-    result = jfric.fit(oscillator(), data, {**FREE, "initial.x.q": start}, starts=1)
-    said = "\n".join(result.covariance().remarks())
-    assert "initial.x.q is at its upper bound 0.1 in 3 of 3 records: " in said
+    """One sentence for each parameter and bound, however many records."""
+    names = ("friction.mu", "initial.x.q[1]", "initial.x.q[2]", "initial.x.q[3]", "initial.x.v[1]")
+    found = Covariance(
+        names, np.zeros(5), np.eye(5), "autoregressive", np.array([0, 1, 0, 1, -1]),
+        np.zeros(5, bool), (np.full(5, -2.0), np.full(5, 0.1)), (),
+    )  # fmt: skip
+    assert found.remarks() == [
+        "initial.x.q is at its upper bound 0.1 in 2 of 3 records: their intervals have one side",
+        "initial.x.v[1] is at its lower bound -2: its interval has one side",
+    ]
 
 
 def test_a_start_may_be_a_number_or_a_pair():

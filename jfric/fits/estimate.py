@@ -14,6 +14,19 @@ from jfric.fits.optimise.stepped import Cloud
 from jfric.fits.recipe import Recipe
 
 
+class HasResiduals(Protocol):
+    """Something with residuals at one point of an objective."""
+
+    @property
+    def objective(self) -> Objective:
+        """The objective."""
+        ...
+
+    def linearised(self) -> Linearisation:
+        """Predictions, residuals and derivatives there."""
+        ...
+
+
 @runtime_checkable
 class Estimate(Protocol):
     """The part of a :class:`jfric.FitResult` that its methods are computed from."""

@@ -13,6 +13,7 @@ from jfric.errors import ProblemError
 from jfric.files.config import Config, time_span
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.quantisation import steps_of
+from jfric.fits.losses import Squares
 from jfric.fits.objective import Objective
 from jfric.fits.optimise.searches import AbstractSearch
 from jfric.fits.readings import doubtful_readings, on_readings
@@ -55,12 +56,12 @@ def require_span(config: Config, experiment: Experiment) -> None:
 def remarks(task: Task, x: np.ndarray, predicted: np.ndarray, search: AbstractSearch) -> list[str]:
     """Remarks on a fit ``x`` (P,) with its ``predicted`` samples (E, m, k), found by ``search``:
     doubtful units, doubtful readings, large residuals."""
+    loss = task.objective.loss
     wrong = doubtful_readings(task.objective, task.experiments, predicted)
-    return [
-        *_on_units(task, x, predicted),
-        *on_readings(wrong, task.objective.loss),
-        *_on_residuals(task, predicted, search),
-    ]
+    said = [*_on_units(task, x, predicted), *on_readings(wrong, loss)]
+    # Wrong readings that count in full explain large residuals.
+    explained = wrong and isinstance(loss, Squares)
+    return said if explained else [*said, *_on_residuals(task, predicted, search)]
 
 
 def _on_units(task: Task, x: np.ndarray, predicted: np.ndarray) -> list[str]:

@@ -25,8 +25,9 @@ FAR = 12.0
 LEAST, STEPS = 1e-2, 3.0
 #: Samples of a median; up to a third of them may be wrong.
 NEIGHBOURS = 7
-#: Distance that counts beside a jump of the prediction nearby, as a multiple of it.
-JUMP = 2.0
+#: Distance that counts beside a jump of the prediction nearby, as a multiple of it, and how far a
+#: jump lies above the median of second differences.
+JUMP, SMOOTH = 2.0, 10.0
 #: Equal readings in a row that may stand for missing values, and how far they are off, beside the
 #: median of all.
 RUN, OFF = 3, 3.0
@@ -75,7 +76,7 @@ def doubtful_readings(
 ) -> list[Doubtful]:
     """Readings that are no measurements, by signal, with the ``predicted`` samples of a fit."""
     found = []
-    for j, signal in enumerate(objective.data.signals):
+    for j, signal in enumerate(objective.data.signals if objective.model.runs_in_time else ()):
         used = (objective.weight[..., j] > 0) & np.isfinite(predicted[..., j])
         if signal.partition(".")[0] != "force" and used.sum() >= ENOUGH:
             y, off = objective.measured[..., j], (objective.measured - predicted)[..., j]
@@ -144,10 +145,12 @@ def _beside(values: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
 
 
 def _jumps(predicted: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
-    """The largest second difference of a prediction among the neighbours of each sample."""
+    """The largest second difference of a prediction among the neighbours of each sample, if it is
+    far larger than is usual for this motion."""
     if predicted.size < NEIGHBOURS:
         return np.full(predicted.shape, np.inf)
     bends = np.abs(np.diff(np.pad(predicted, 1, mode="edge"), 2))
+    bends = np.where(bends > SMOOTH * float(np.median(bends)), bends, 0.0)
     wide = np.pad(bends, NEIGHBOURS // 2, mode="edge")
     return np.max(np.lib.stride_tricks.sliding_window_view(wide, NEIGHBOURS), axis=-1)
 

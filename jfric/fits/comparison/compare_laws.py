@@ -31,7 +31,7 @@ from jfric.fits.comparison.differences import differences
 from jfric.fits.comparison.folds import Fold, folds_of, held_out_over_fitted
 from jfric.fits.comparison.residual_tests import residual_tests
 from jfric.fits.comparison.result import LawComparison, LawResult
-from jfric.fits.comparison.trades import at_bounds, trades
+from jfric.fits.comparison.trades import at_bounds, starts_at_bounds, trades
 from jfric.fits.comparison.verdict import Criterion, verdict
 from jfric.fits.curve_fit import CurveFit, fit_curve
 from jfric.fits.data.experiment import Experiment
@@ -286,7 +286,7 @@ class _Comparison:
             trades=trades(result),
             tests=tests,
             problems=tuple(problems),
-            remarks=tuple(remarks),
+            remarks=(*remarks, *starts_at_bounds(result)),
             bounds=at_bounds(result),
         )
         return law, scores

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jfric.fits.fit_result import FitResult
+from jfric.fits.uncertainty.covariance import reached_bounds
 
 #: Condition index from which on a direction is weak, and share of a variance that counts as most.
 WEAK, SHARE = 30.0, 0.5
@@ -94,6 +95,14 @@ def trading_with(information: np.ndarray, names: tuple[str, ...], name: str) -> 
     share = covariance[i] ** 2 / (covariance[i, i] * np.diagonal(covariance))
     order = np.argsort(-share, kind="stable")
     return tuple(names[j] for j in order if j != i and share[j] > SHARE)
+
+
+def starts_at_bounds(result: FitResult) -> list[str]:
+    """Sentences on initial states that rest at a bound, which :func:`at_bounds` leaves out."""
+    layout = result.objective.layout
+    starts = np.array([name.startswith("initial.") for name in result.names])
+    found = reached_bounds(result.names, np.where(starts, result.at_bound, 0), layout.bounds)
+    return [f"{text}: widen it, or look for wrong readings there" for text, _ in found]
 
 
 def _information(result: FitResult, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -149,23 +150,13 @@ class Covariance:
         return said
 
     def _on_bounds(self) -> list[str]:
-        """Parameters at a bound; those of several records in one sentence."""
-        places: dict[tuple[str, int, float], list[int]] = {}
-        for i in np.flatnonzero(self.at_bound):
-            side = int(self.at_bound[i])
-            key = self.names[i].partition("[")[0], side, float(self.bounds[side > 0][i])
-            places.setdefault(key, []).append(int(i))
-        said = []
-        for (path, side, bound), at in places.items():
-            which = f"{'lower' if side < 0 else 'upper'} bound {bound:g}"
-            known = all(np.isfinite(self.matrix[i, i]) for i in at)
-            if len(at) == 1:
-                then = "its interval has one side" if known else "no interval"
-                said.append(f"{self.names[at[0]]} is at its {which}: {then}")
-                continue
-            then = "their intervals have one side" if known else "no intervals for some of them"
-            every = sum(name.partition("[")[0] == path for name in self.names)
-            said.append(f"{path} is at its {which} in {len(at)} of {every} records: {then}")
+        known, said = np.isfinite(np.diagonal(self.matrix)), []
+        for text, at in reached_bounds(self.names, self.at_bound, self.bounds):
+            own = ("its interval has one side", "no interval")
+            then = (
+                own if len(at) == 1 else ("their intervals have one side", "not all have intervals")
+            )
+            said.append(f"{text}: {then[0 if known[at].all() else 1]}")
         return said
 
     def _on_cloud(self, cloud: Cloud) -> list[str]:
@@ -178,6 +169,28 @@ class Covariance:
         if not cloud.settled:
             said.append("the search has not settled: intervals are where it ended, too wide")
         return said
+
+
+def reached_bounds(
+    names: Sequence[str], at_bound: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]
+) -> list[tuple[str, list[int]]]:
+    """Bounds (lower and upper, each (P,)) that parameters have reached, as texts with the places of
+    the parameters; those of several records count as one."""
+    places: dict[tuple[str, bool, float], list[int]] = {}
+    for i in np.flatnonzero(at_bound):
+        upper = bool(at_bound[i] > 0)
+        key = names[int(i)].partition("[")[0], upper, float(bounds[upper][i])
+        places.setdefault(key, []).append(int(i))
+    found = []
+    for (path, upper, bound), at in places.items():
+        every = sum(name.partition("[")[0] == path for name in names)
+        name, where = names[at[0]], ""
+        if len(at) > 1:
+            name, where = path, f" in {len(at)} of {every} records"
+        found.append(
+            (f"{name} is at its {'upper' if upper else 'lower'} bound {bound:g}{where}", at)
+        )
+    return found
 
 
 def covariance(

@@ -20,20 +20,17 @@ import copy
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from jfric.errors import ProblemError
 from jfric.fits.estimate import Estimate
-from jfric.fits.free import Free
-from jfric.fits.full_paths import full_experiment, full_free, full_signals
 from jfric.fits.losses import Squares
 from jfric.fits.objective import Linearisation, Normal, Objective
 from jfric.fits.plausibility import unexplained
 from jfric.fits.readings import doubtful_readings, mask_of
 from jfric.fits.task import Task
 from jfric.fits.uncertainty.covariance import Covariance
+from jfric.fits.uncertainty.effects import ADDED, KINDS, larger_fit
 from jfric.fits.uncertainty.noise_model import Sandwich, autoregressive_covariance
 from jfric.fits.uncertainty.noise_tests import (
     Dependence,
@@ -44,10 +41,6 @@ from jfric.fits.uncertainty.noise_tests import (
     whiteness,
 )
 from jfric.fits.uncertainty.residual_series import residual_series
-from jfric.system.elements import Damper, Load, Spring
-from jfric.system.expression import Expression
-from jfric.system.naming import parameters
-from jfric.system.problem import Problem
 
 #: Level of the tests of effects, for all of them together, as of those of what the rest follows;
 #: most effects that are named.
@@ -61,32 +54,8 @@ TRIED = 3
 ROUNDS, BEGIN, LARGEST, SETTLED = 10, 1e-3, 1e2, 1e-6
 #: Part of a column that is independent of the others, below which an effect cannot be told apart.
 DEPENDENT = 1e-4
-#: Degrees of freedom, and records, up to which each has an effect of its own.
-MANY_DOFS, MANY_RECORDS = 4, 8
-#: A parameter of an effect; it starts from the value of the problem.
-ANY = Free(-1e9, 1e9, scale="linear")
-#: Name of the elements that are added.
-ADDED = "not_modelled"
-
-
-class Kind(NamedTuple):
-    """What an effect is: in words, and the candidate of :func:`jfric.compare_laws` that has it."""
-
-    said: str
-    candidate: str | None = None
-
-
-KINDS = {
-    "viscous": Kind("friction that grows with the velocity", "Coulomb + viscous"),
-    "asymmetry": Kind("a constant force, or friction that differs by direction", "asymmetric"),
-    "position": Kind("a spring, or friction that changes along the way"),
-    "mass": Kind("another mass, or friction that grows with the load", "load-dependent"),
-    "delay": Kind("a delay"),
-    "offset": Kind("an offset of a sensor"),
-    "initial state": Kind("another initial state"),
-}
-
-
+#: Relative difference of costs up to which the larger fit is the same without its effects.
+SAME = 1e-3
 #: What may be missing where residuals follow a signal, by a part of its name; the first one counts.
 CAUSES = {
     "size of": "friction that grows with the load (compare_laws: 'load-dependent')",
@@ -216,7 +185,8 @@ def model_error(fit: Estimate) -> ModelError:
     """The effects that the model of ``fit`` lacks, and wrong readings that count in full; none
     where its residuals are white, where they cannot be told, and where parameters act in steps."""
     objective, layout = fit.objective, fit.objective.layout
-    if fit.cloud is not None or fit.recipe is None or not np.isfinite(fit.cost):
+    settled = fit.cloud is None and fit.recipe is not None and np.isfinite(fit.cost)
+    if not (settled and objective.model.runs_in_time):
         return ModelError()
     point = Point(objective, fit.vector)
     found, active = point.linearised(), np.ones(layout.size, bool)
@@ -231,7 +201,7 @@ def model_error(fit: Estimate) -> ModelError:
     repeats = repeats if repeats is not None and repeats.p < SIGNIFICANT else None
     if whiteness(residual_series(point)) > WHITE:
         return replace(known, repeats=repeats)
-    larger = _larger(fit, point)
+    larger = larger_fit(fit, point.objective.weight)
     if larger is not None:
         more, point, active = _search(fit, point, *larger)
         known = known if more.moved is None else replace(more, readings=known.readings)
@@ -263,95 +233,6 @@ def _covariance(point: Point, active: np.ndarray) -> Sandwich:
     return autoregressive_covariance(residual_series(point), inverse, prior)
 
 
-def _larger(fit: Estimate, point: Point) -> tuple[Task, dict[str, list[str]]] | None:
-    """The fit with the parameters of all effects free, and their paths by kind."""
-    assert fit.recipe is not None
-    setup = fit.recipe.setup
-    system = setup.system
-    records, free, observe = setup.experiments, dict(setup.free), setup.observe
-    groups: dict[str, dict[str, Free]] = {}
-    problem: Any = setup.problem
-    if system is not None:
-        records = tuple(full_experiment(system, e) for e in records)
-        free, observe = full_free(system, free), full_signals(system, observe)
-    if isinstance(problem, Problem):
-        problem, groups = _with_elements(problem)
-    known = set(fit.objective.layout.paths)
-    for kind, found in _measured(fit, system).items():
-        own = {p: item for p, item in found.items() if p not in known and _is_free(fit, p)}
-        if own:
-            groups[kind] = own
-    added = {path: item for found in groups.values() for path, item in found.items()}
-    changed = replace(
-        setup, problem=problem, experiments=records, observe=observe, free={**free, **added}
-    )
-    try:
-        task = changed.task()
-    except ProblemError:
-        return None
-    if task.objective.weight.shape != point.objective.weight.shape:
-        return None
-    task.objective.weight = point.objective.weight
-    return task, {kind: list(found) for kind, found in groups.items()}
-
-
-def _with_elements(problem: Problem) -> tuple[Problem, dict[str, dict[str, Free]]]:
-    """The problem with a damper, a constant force and a spring at each degree of freedom, all zero,
-    and their parameters; masses that are numbers."""
-    groups: dict[str, dict[str, Free]] = {}
-    masses = {
-        path: Free(0.5 * float(x), 2.0 * float(x), scale="linear")
-        for path, x in parameters(problem).items()
-        if path.startswith("mass.") and not isinstance(x, Expression) and float(x) > 0.0
-    }
-    if len(masses) <= MANY_DOFS:
-        groups["mass"] = masses
-    if len(problem.axes) > MANY_DOFS:
-        return problem, groups
-    elements = {section: dict(group) for section, group in problem.elements.items()}
-    for section, letter, kind, make in (
-        ("damper", "c", "viscous", Damper),
-        ("load", "F", "asymmetry", Load),
-        ("spring", "k", "position", Spring),
-    ):
-        names = {dof: f"{ADDED}_{dof}" for dof in problem.axes}
-        own = {name: make(dof, 0.0) for dof, name in names.items()}
-        elements[section] = {**elements.get(section, {}), **own}
-        groups[kind] = {
-            f"{section}.{name}.{letter}": Free(0.0, 1.0, scale="linear") for name in own
-        }
-    changed = Problem(
-        problem.dofs, elements, initial=problem.initial, time=problem.time,
-        parameters=problem.parameters, matrices=problem.matrices, follows=problem.follows,
-    )  # fmt: skip
-    return changed, groups
-
-
-def _measured(fit: Estimate, system: Problem | None) -> dict[str, dict[str, Free]]:
-    """Parameters of sensors, inputs, controllers and initial states, by kind."""
-    objective = fit.objective
-    t = np.asarray(objective.data.t)
-    span = float(np.ptp(t[np.isfinite(t)]))
-    late = Free(0.0, 0.1 * span, scale="linear")
-    delays = {f"input.{path}.delay": late for path in objective.data.u} | {"delay": late}
-    delays["controller.delay"] = Free(0.0, 2.0, scale="linear")
-    found = {"delay": delays, "offset": {}, "initial state": {}}
-    found["offset"] = {f"sensor.{signal}.offset": ANY for signal in objective.data.signals}
-    for dof in system.axes if system is not None and t.shape[0] <= MANY_RECORDS else ():
-        for letter in "qv":
-            found["initial state"][f"initial.{dof}.{letter}"] = replace(ANY, per_experiment=True)
-    return found
-
-
-def _is_free(fit: Estimate, path: str) -> bool:
-    """Whether the model of the fit has such a parameter."""
-    try:
-        fit.objective.model.default(path, fit.experiments[0])
-    except ProblemError:
-        return False
-    return True
-
-
 def _search(
     fit: Estimate, start: Point, task: Task, groups: Mapping[str, Sequence[str]]
 ) -> tuple[ModelError, Point, np.ndarray]:
@@ -368,6 +249,8 @@ def _search(
     }
     point, effects, found = Point(objective, x), [], None
     first = float(point.normal.cost)
+    if not np.isclose(first, start.normal.cost, rtol=SAME):
+        return ModelError(), start, np.ones(own.size, bool)  # the larger model is not the same
     while len(effects) < MOST:
         best = _best(point, active, columns, len(groups))
         if best is None:

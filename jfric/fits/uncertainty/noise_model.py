@@ -75,7 +75,7 @@ def autoregressive_covariance(
     for group in groups:
         variance += group.variance_of_variance(inverse)
     own = np.diagonal(spread)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         degrees = np.where(variance > 0.0, 2.0 * own**2 / variance, np.inf)
     return Sandwich(spread, degrees, tuple(g.order for g in groups))
 

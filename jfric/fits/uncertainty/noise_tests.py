@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from jfric.fits.data.experiment import Experiment
+from jfric.fits.inverse_model import MOTION
 from jfric.fits.objective import Linearisation, Objective
 from jfric.fits.uncertainty.autocorrelation import autocorrelation
 from jfric.fits.uncertainty.noise_model import Sandwich, autoregressive_covariance
@@ -78,7 +79,9 @@ def dependences(
     """Dependence of the residuals on the predicted motion and on each input, up to lags of 16
     samples, in addition to the derivatives by the ``active`` parameters; p-values are those of all
     these tests together."""
-    drivers = _drivers(objective, found)
+    # Forces of inverse dynamics hold the noise of all that they are computed from.
+    measured = any(path.partition(".")[0] == MOTION for path in objective.data.u)
+    drivers = {} if measured else _drivers(objective, found)
     tested = {name: _dependence(objective, found, active, d) for name, d in drivers.items()}
     return {name: Dependence(min(1.0, p * len(tested)), s) for name, (p, s) in tested.items()}
 
@@ -172,7 +175,7 @@ def repeated(records: Sequence[Experiment], objective: Objective, residuals) -> 
     same = _repeats(records)
     if len(same) < REPEATS or residuals.shape != objective.weight.shape:
         return None
-    used = (objective.weight[same] > 0).all(axis=0)
+    used: np.ndarray = np.all(objective.weight[same] > 0, axis=0)
     n, found = len(same), []
     for j, rows in enumerate(used.T):
         e = residuals[same][:, rows, j]
@@ -197,7 +200,7 @@ def _repeats(records: Sequence[Experiment]) -> list[int]:
         return all(_close(x, y) for x, y in tables) and (a.known, str(a.x0)) == (b.known, str(b.x0))
 
     sets = [[i for i, b in enumerate(records) if alike(a, b)] for a in records]
-    return max(sets, key=len, default=[])
+    return max(sets, key=len) if sets else []
 
 
 def _close(a: Mapping[str, np.ndarray], b: Mapping[str, np.ndarray]) -> bool:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from jfric.fits.estimate import Estimate
+from jfric.fits.estimate import HasResiduals
 from jfric.fits.objective import Objective
 
 #: Distance from a grid, in parts of its step, up to which times count as evenly spaced.
@@ -40,7 +40,7 @@ class ResidualSeries:
         return found
 
 
-def residual_series(fit: Estimate) -> list[ResidualSeries]:
+def residual_series(fit: HasResiduals) -> list[ResidualSeries]:
     """The residuals of ``fit`` by experiment."""
     _, r, jacobian, _ = fit.linearised()
     return series_of(fit.objective, r, jacobian, fit.objective.layout.columns)
