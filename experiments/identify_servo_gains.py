@@ -1,13 +1,14 @@
 """Friction of a servo in its position loop: six models of gear losses, three gains in one fit.
 
-    python experiments/identify_servo_gains.py --data PLACE/servo_pendulum_logs.npz [--only M1,M4]
+    python experiments/identify_servo_gains.py --data PLACE/servo_pendulum_logs.npz
+        [--only M1,M3,M4] [--held-out 400]
 
 A Dynamixel XL330 moves a pendulum of 0.49 kg at 0.1 m along three references, each with the gains
 100, 400 and 800. The loop is part of the model: a proportional controller sets the motor's voltage,
 limited by the supply, from the logged reference; friction is that of ``[transmission]`` with the
 models M1 to M6 of the library that published the logs. All models are fitted together to six logs,
-the gains being known numbers of the records, and judged on the three logs of the reference that was
-left out, by the mean absolute error of the position, the metric of that library.
+the gains being known numbers of the records, and judged on the three logs of the reference or of
+the gain that was left out, by the mean absolute error of the position, the metric of that library.
 
 Data: Rhoban, BAM (Apache 2.0), Dynamixel XL330; not part of this project.
 """
@@ -25,6 +26,7 @@ from common import print_table
 from measured import DATA
 
 import jfric
+from jfric.fits.free import beginning_at
 from jfric.functions import PiecewiseLinear
 from jfric.numerics.compilation import compile_quickly
 
@@ -33,6 +35,8 @@ compile_quickly()
 
 REFERENCES, GAINS = ("sin_sin", "up_and_down", "sin_time_square"), (100, 400, 800)
 LEFT_OUT = "up_and_down"
+#: Columns of a log.
+COLUMNS = "timestamp", "position", "goal_position"
 #: Voltage of the supply [V], and that of one unit of the gain and one radian.
 SUPPLY, VOLTS = 7.4, 0.03
 #: Steps of the search of each model, which begins where that of the model before ended.
@@ -97,54 +101,53 @@ def main() -> int:
     default = DATA / "servo_pendulum" / "servo_pendulum_logs.npz"
     parser.add_argument("--data", type=Path, default=default, help="measured file")
     parser.add_argument("--only", default=",".join(MODELS), help="models, separated by commas")
+    parser.add_argument(
+        "--held-out", default=LEFT_OUT, choices=[*REFERENCES, *map(str, GAINS)],
+        help="reference or gain whose logs are left out of the fit",
+    )  # fmt: skip
     given = parser.parse_args()
     if not given.data.is_file():
         print(f"no measured data at {given.data}: they are not part of this project; give their "
               "place with --data", file=sys.stderr)  # fmt: skip
         return 2
-    logs = np.load(given.data, allow_pickle=True)
-    records = {}
-    for name in REFERENCES:
-        for gain in GAINS:
-            t, q, goal = (
-                logs[f"{name}_kp{gain}/{column}"]
-                for column in ("timestamp", "position", "goal_position")
-            )
-            records[name, gain] = jfric.Experiment(
-                t, u={"controller.reference": goal}, y={"q": q}, sigma=0.01,
-                x0={"q": (float(q[0]), 0.0)}, known={"parameters.gain": float(gain)},
-                meta={"name": f"{name} {gain}"},
-            )  # fmt: skip
-    fitted = [record for (name, _), record in records.items() if name != LEFT_OUT]
+    records = read_logs(given.data)
+    held = [key for key in records if given.held_out in map(str, key)]
+    fitted = [record for key, record in records.items() if key not in held]
     rows, start = [], {}
     for model in given.only.split(","):
         began = time.perf_counter()
-        free = {
-            path: jfric.Free(f.lower, f.upper, init=start.get(path, f.init))
-            for path, f in free_of(model).items()
-        }
+        free = beginning_at(free_of(model), start)
         search = jfric.LevenbergMarquardt(STEPS)
         result = jfric.fit(system(model), fitted, free, starts=1, optimiser=search)
         start |= dict(result.values)
         errors = {
             key: error_of(model, result.values, key[1], record) for key, record in records.items()
         }
-        inside = [x for (name, _), x in errors.items() if name != LEFT_OUT]
-        outside = {gain: errors[LEFT_OUT, gain] for gain in GAINS}
+        inside = [x for key, x in errors.items() if key not in held]
+        outside = [errors[key] for key in held]
         rows.append(
-            [model, str(len(free)), f"{np.mean(inside):.2f}", f"{np.mean([*outside.values()]):.2f}",
-             *(f"{x:.2f}" for x in outside.values()), f"{time.perf_counter() - began:.0f} s"]
+            [model, str(len(free)), f"{np.mean(inside):.2f}", f"{np.mean(outside):.2f}",
+             *(f"{x:.2f}" for x in outside), f"{time.perf_counter() - began:.0f} s"]
         )  # fmt: skip
         print(model, {k.rpartition(".")[2]: float(f"{v:.4g}") for k, v in result.values.items()})
-    header = [
-        "model",
-        "free",
-        "fitted logs",
-        f"left out: {LEFT_OUT}",
-        *(f"gain {g}" for g in GAINS),
-    ]
+    names = [f"{name}, {gain}" for name, gain in held]
+    header = ["model", "free", "fitted logs", f"left out: {given.held_out}", *names]
     print_table("mean absolute error of the position [mrad]", [*header, "time"], rows)
     return 0
+
+
+def read_logs(path: Path) -> dict[tuple[str, int], jfric.Experiment]:
+    """The records by reference and gain."""
+    logs, records = np.load(path, allow_pickle=True), {}
+    for name in REFERENCES:
+        for gain in GAINS:
+            t, q, goal = (logs[f"{name}_kp{gain}/{column}"] for column in COLUMNS)
+            records[name, gain] = jfric.Experiment(
+                t, u={"controller.reference": goal}, y={"q": q}, sigma=0.01,
+                x0={"q": (float(q[0]), 0.0)}, known={"parameters.gain": float(gain)},
+                meta={"name": f"{name} {gain}"},
+            )  # fmt: skip
+    return records
 
 
 def error_of(model: str, values, gain: float, record: jfric.Experiment) -> float:

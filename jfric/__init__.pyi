@@ -61,6 +61,7 @@ from .fits import InverseDynamics as InverseDynamics
 from .fits import JointFriction as JointFriction
 from .fits import LawComparison as LawComparison
 from .fits import LevenbergMarquardt as LevenbergMarquardt
+from .fits import LoopAndWindows as LoopAndWindows
 from .fits import Outputs as Outputs
 from .fits import Regression as Regression
 from .fits import SampledModel as SampledModel

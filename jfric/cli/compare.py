@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jfric.cli import options
@@ -39,8 +39,8 @@ class CompareSettings:
     )
     fitted_to: str | None = setting(
         None,
-        "The criterion that is minimised; the closed loop where there is a controller, else "
-        "windows.",
+        "The criterion that is minimised; 'closed loop and windows' where there is a controller "
+        "without an integral, 'closed loop' with one, else windows.",
         metavar="NAME",
     )
     folds: int | None = setting(
@@ -109,6 +109,8 @@ def compare(given: CompareSettings) -> bool:
         "versions": versions(),
         **result.to_dict(),
     }
+    if result.fitted is not None:
+        record["recommended_config"] = dump(replace(chosen, problem=result.fitted.problem))
     path = write_record(given, "compare", record)
     if given.report is not None:
         from jfric.cli.kept_results import write_page

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 #: Number of chains of a posterior, which run side by side.
 CHAINS = 16
 #: Criterion to which a comparison fits its laws, by the residual of the fit.
-COMPARED = {"input": "closed loop", "windows": "windows", "inverse": "inverse dynamics"}
+COMPARED = {
+    "input": "closed loop", "windows": "windows", "joint": "closed loop and windows",
+    "inverse": "inverse dynamics",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +56,10 @@ class FitSettings:
     residual: str = setting(
         "output",
         "output: simulated beside measured; input: force of the controller in closed loop; "
-        "windows: short windows with free initial states; inverse: forces that the measured motion "
-        "needs, without simulation; steady: periodic motions, for files without a column of times; "
-        "joints: friction and inertia of a robot from positions and torques of all joints.",
+        "windows: short windows with free initial states; joint: input and windows together; "
+        "inverse: forces that the measured motion needs, without simulation; steady: periodic "
+        "motions, for files without a column of times; joints: friction and inertia of a robot from "
+        "positions and torques of all joints.",
         metavar="NAME",
     )
     window: str | None = setting(

@@ -33,6 +33,7 @@ from .optimise.searches import Shooting as Shooting
 from .optimise.searches import Starts as Starts
 from .residuals import ClosedLoop as ClosedLoop
 from .residuals import InverseDynamics as InverseDynamics
+from .residuals import LoopAndWindows as LoopAndWindows
 from .residuals import Outputs as Outputs
 from .residuals import SteadyStates as SteadyStates
 from .residuals import Windows as Windows

@@ -17,6 +17,8 @@ from jfric.fits.data.experiment import Experiment
 from jfric.fits.force_balance import at_even_steps, smooth_motion
 from jfric.fits.free import Free
 from jfric.fits.inverse_model import InverseModel, inverse_experiments
+from jfric.fits.loop_and_windows import LoopAndWindowsModel
+from jfric.fits.loop_delay import with_found_delay
 from jfric.fits.memory import (
     STARTS,
     StartInWindow,
@@ -142,8 +144,10 @@ class ClosedLoop(AbstractResidual):
 
     ``controller``: of the loop, by default that of the problem; its numbers are parameters
     (``controller.kp``). One of the problem with a ``period`` has samples of its own and is
-    simulated by the event-driven solver; for any other the samples are those of the record.
-    ``states``: where elements that remember begin, as in :class:`jfric.InverseDynamics`::
+    simulated by the event-driven solver; for any other the samples are those of the record, and its
+    delay is the one that the records show, with a remark if that is not the given one: give
+    ``Experiment.known`` or a free parameter ``controller.delay`` for another. ``states``: where
+    elements that remember begin, as in :class:`jfric.InverseDynamics`::
 
         >>> jfric.ClosedLoop(jfric.Controller("u", "load.F", kp=100.0)).controller.drives
         'load.F'
@@ -166,7 +170,10 @@ class ClosedLoop(AbstractResidual):
                 "solver: a closed loop is simulated from sample to sample, leave the solver out"
             )
         drives = find_function(problem, given.drives) or given.drives
-        controller = _remembering(replace(given, drives=drives), free)
+        controller = replace(given, drives=drives)
+        if samples:
+            controller, experiments = with_found_delay(controller, experiments, free)
+        controller = _remembering(controller, free)
         chosen = [closed_loop(e, controller) for e in experiments]
         for i, e in enumerate(chosen):
             if controller.drives not in e.y:
@@ -242,6 +249,54 @@ class Windows(AbstractResidual):
 
 
 @dataclass(frozen=True)
+class LoopAndWindows(AbstractResidual):
+    """Force of a controller in the simulated loop, and signals under the measured force, both in
+    windows of ``length`` [s], each with its own free state.
+
+    The force shows the fast effects, the motion of a window the mean balance of forces, which the
+    loop hides. ``controller``: see :class:`jfric.ClosedLoop`; it needs the samples of the record,
+    and no integral action.
+    The noise of either is estimated from its residuals, unless it is given, so that both count
+    alike::
+
+        >>> jfric.LoopAndWindows(0.5).length
+        0.5
+    """
+
+    word = "joint"
+    of_runs = False
+    length: float = WINDOW
+    controller: Controller | None = None
+
+    def pose(self, problem, experiments, free, observe, simulation):
+        # A window of the loop has no history: elements that remember begin as in steady sliding.
+        states = "steady" if has_memory(problem) else "given"
+        loop = ClosedLoop(self.controller, states).pose(
+            problem, experiments, free, None, simulation
+        )
+        closed = loop.model
+        if not isinstance(closed, SampledModel) or closed.controller is None:
+            raise ProblemError(
+                "residual: 'joint' simulates a controller at the samples of the record, leave its "
+                "period out"
+            )
+        if not starts_anywhere(closed.controller):
+            raise ProblemError(
+                f"controller.ki: found {float(closed.controller.ki):g} with residual 'joint', "
+                "whose windows begin without the integral of the errors before them; take 'input' "
+                "or 'windows'"
+            )
+        opened = Windows(self.length, states).pose(problem, experiments, free, None, simulation)
+        chosen = [
+            _begun(w, closed.controller)
+            for e in loop.experiments
+            for w in windows(e, [*problem.dofs], self.length)
+        ]
+        model = LoopAndWindowsModel(closed, replace(closed, controller=None))
+        return Posed(model, chosen, opened.free, observe)
+
+
+@dataclass(frozen=True)
 class InverseDynamics(AbstractResidual):
     """Forces that the measured motion needs, compared with the measured ones, without simulation.
 
@@ -284,7 +339,24 @@ class SteadyStates(AbstractResidual):
         return Posed(model, experiments, free, observe)
 
 
-RESIDUALS = {r.word: r for r in (Outputs, ClosedLoop, Windows, InverseDynamics, SteadyStates)}
+RESIDUALS = {
+    r.word: r for r in (Outputs, ClosedLoop, Windows, LoopAndWindows, InverseDynamics, SteadyStates)
+}
+
+
+def _begun(window: Experiment, controller: Controller) -> Experiment:
+    """A window with the measured force also as an input. The first samples of the force do not
+    count: they come from readings before the window."""
+    force = window.y[controller.drives]
+    known = np.arange(force.size) >= controller.mean + controller.longest
+    mask = {**(window.mask or {})}
+    mask[controller.drives] = known & mask.get(controller.drives, True)
+    return replace(window, u={**(window.u or {}), controller.drives: force}, mask=mask)
+
+
+def starts_anywhere(controller: Controller) -> bool:
+    """Whether a window of a record shows the memory of ``controller``: it has no integral."""
+    return not np.any(np.asarray(controller.ki))
 
 
 def _remembering(controller: Controller, free: Mapping[str, Free]) -> Controller:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from jfric.fits.comparison.candidates import (
 from jfric.fits.comparison.criteria import (
     CLOSED,
     CRITERIA,
+    JOINT,
     WINDOWS,
     Setting,
     error,
@@ -30,7 +31,7 @@ from jfric.fits.comparison.criteria import (
 from jfric.fits.comparison.differences import differences
 from jfric.fits.comparison.folds import Fold, folds_of, held_out_over_fitted
 from jfric.fits.comparison.residual_tests import residual_tests
-from jfric.fits.comparison.result import LawComparison, LawResult
+from jfric.fits.comparison.result import Fitted, LawComparison, LawResult
 from jfric.fits.comparison.trades import at_bounds, starts_at_bounds, trades
 from jfric.fits.comparison.verdict import Criterion, verdict
 from jfric.fits.curve_fit import CurveFit, fit_curve
@@ -39,7 +40,9 @@ from jfric.fits.fit_result import FitResult
 from jfric.fits.fitting import fit
 from jfric.fits.free import Free, beginning_at
 from jfric.fits.full_paths import full_controller, full_experiment, full_free
+from jfric.fits.loop_delay import with_found_delay
 from jfric.fits.optimise.levenberg_marquardt import LevenbergMarquardt
+from jfric.fits.residuals import starts_anywhere
 from jfric.solvers.sampled.equations import is_one_degree
 from jfric.system.assembly import assemble
 from jfric.system.controller import Controller
@@ -79,7 +82,10 @@ def compare_laws(
     are free where they matter. ``criteria``: of ``"closed loop"`` (force of the ``controller``),
     ``"inverse dynamics"``, ``"windows"`` of ``window`` [s] (1 s unless given) and ``"open loop"``
     (over the whole of a held-out piece); all that the records allow by default. ``fitted_to``: the
-    criterion that is minimised, by default the closed loop where there is one, else windows.
+    criterion that is minimised, by default ``"closed loop and windows"``
+    (:class:`jfric.LoopAndWindows`) where there is a controller, its force alone where that has an
+    integral, else windows. The delay of a controller is the one
+    that the records show, as for :class:`jfric.ClosedLoop`.
 
     Each fit leaves out one of ``folds`` pieces of each of the ``experiments``, or one lap of
     ``lap`` [s]; by default whole records if there are at least three, else four pieces. Laws are
@@ -88,7 +94,7 @@ def compare_laws(
     fold does not affect it. The smoothness of the curve, one number, is chosen on the first fold's
     records alone. The recommendation is the simplest law within two standard errors of the best, or
     within 1 % of its error, by every criterion, or else by all criteria that were not fitted, or
-    none.
+    none. The recommended law is fitted once more, to all records.
 
     ``starts``, ``max_iterations``, ``hold``: as in :func:`jfric.fit`; every fit also starts from
     the results of the simpler laws. ``announce``: called with the name of each step. Raises
@@ -120,13 +126,20 @@ def compare_laws(
     missing = [dof for dof in problem.axes for e in chosen if dof not in e.y]
     if missing:
         raise ProblemError(f"y.{missing[0]}: the comparison needs measured positions")
-    kept = _kept(problem, free or {})
+    kept, told = _kept(problem, free or {}), []
+    if controller is not None:
+        controller, chosen = with_found_delay(controller, chosen, kept)
+        told = list(dict.fromkeys(r for e in chosen for r in (e.meta or {}).get("remarks", ())))
     pieces = folds_of(chosen, problem.axes, folds, lap)
     allowed = possible(problem, [e for fold in pieces for e in fold], controller)
     judged = _chosen("criteria", criteria, allowed)
+    both = controller is not None and starts_anywhere(controller)
+    both = both and {CLOSED, WINDOWS} <= set(allowed)
+    if fitted_to is None and both and {CLOSED, WINDOWS} <= set(judged):
+        fitted_to = JOINT
     target = fitted_to or (CLOSED if CLOSED in allowed else WINDOWS)
-    _known("fitted_to", target, allowed)
-    if window is None and WINDOWS in judged:
+    _known("fitted_to", target, [*allowed, JOINT] if both else allowed)
+    if window is None and (WINDOWS in judged or target == JOINT):
         window = _window(pieces)
     setting = Setting(controller, window, hold, problem)
     comparison = _Comparison(
@@ -135,7 +148,7 @@ def compare_laws(
         announce or (lambda text: None),
         period,
     )  # fmt: skip
-    return comparison.of(laws)
+    return replace(comparison.of(laws), remarks=tuple(told))
 
 
 def _kept(problem: Problem, free: Mapping[str, Free]) -> dict[str, Free]:
@@ -218,18 +231,33 @@ class _Comparison:
                 name,
                 unit_of(self.problem, name),
                 size[i],
-                name == self.target,
+                name in self.target.split(" and "),
                 differences(table[:, i], ratio, size[i]),
             )
             for i, name in enumerate(self.criteria)
         )
+        found = verdict(wanted, judged)
+        name = None if found.recommended is None else wanted[found.recommended]
         return LawComparison(
             tuple(results),
             judged,
             tuple(", ".join(str(e.name) for e in fold) for fold in self.folds),
             self.target,
-            verdict(wanted, judged),
+            found,
+            None if name is None else self._of_all(name, candidates, fastest),
         )
+
+    def _of_all(self, name: str, candidates, fastest) -> Fitted | None:
+        """The law fitted to all folds."""
+        self.announce(f"{name}, fitted to all records")
+        try:
+            problem, result = self._fitted(name, candidates, fastest, len(self.folds))
+            values = {k: x for k, x in result.values.items() if "[" not in k}
+            problem = _with_values(problem, values)
+        except ProblemError:
+            return None  # said of the folds
+        intervals = result.intervals()
+        return Fitted(problem, values, {k: intervals[k] for k in values})
 
     def _candidates(self) -> tuple[list[Candidate], float]:
         """The named laws, and the fastest motion of the records."""

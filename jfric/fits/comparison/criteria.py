@@ -35,6 +35,7 @@ from jfric.fits.residuals import (
     AbstractResidual,
     ClosedLoop,
     InverseDynamics,
+    LoopAndWindows,
     Simulation,
     Windows,
     windows,
@@ -47,6 +48,9 @@ from jfric.system.problem import Problem
 CLOSED, INVERSE, WINDOWS, OPEN = "closed loop", "inverse dynamics", "windows", "open loop"
 CRITERIA = (CLOSED, INVERSE, WINDOWS, OPEN)
 FORCES = (CLOSED, INVERSE)
+#: What is minimised where both are possible: the loop hides the mean balance of forces, from which
+#: positions follow, and positions hide what is fast.
+JOINT = f"{CLOSED} and {WINDOWS}"
 #: Corrections of an initial state: over a few samples positions are nearly ``q + v t``.
 CORRECTIONS = 3
 #: First words of parameters that belong to the measurement, not to the problem.
@@ -137,7 +141,8 @@ def residual_of(criterion: str, pieces: Sequence[Experiment], setting: Setting) 
         return InverseDynamics("steady")
     if criterion == OPEN:
         return Windows(min(float(e.t[-1] - e.t[0]) for e in pieces))
-    return Windows() if setting.window is None else Windows(setting.window)
+    window = WINDOW if setting.window is None else setting.window
+    return LoopAndWindows(window, setting.controller) if criterion == JOINT else Windows(window)
 
 
 def _arranged(criterion, problem, values, pieces, setting: Setting):

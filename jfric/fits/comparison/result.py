@@ -37,6 +37,16 @@ class LawResult:
     bounds: tuple[AtBound, ...] = ()
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """A law fitted to all records: the system with its ``values``, and 95 % intervals, None where
+    the records do not determine a number."""
+
+    problem: Problem
+    values: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float] | None]
+
+
 @printable
 @dataclass(frozen=True)
 class LawComparison:
@@ -44,7 +54,8 @@ class LawComparison:
 
     ``laws``: the simplest first; ``criteria``: scores by each criterion, with the differences from
     the best law; ``folds``: the data that each fit left out; ``fitted_to``: the criterion that was
-    minimised; ``verdict``: recommendation and contradictions.
+    minimised; ``verdict``: recommendation and contradictions; ``fitted``: the recommended law,
+    fitted to all records, or None; ``remarks``: on the records.
     Example: see :func:`jfric.compare_laws`.
     """
 
@@ -53,6 +64,8 @@ class LawComparison:
     folds: tuple[str, ...]
     fitted_to: str
     verdict: Verdict
+    fitted: Fitted | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def recommended(self) -> str | None:
@@ -68,7 +81,7 @@ class LawComparison:
     def warnings(self) -> tuple[str, ...]:
         """Warnings: criteria that contradict each other, parameters that trade, remarks of any law,
         and effects missing in the recommended law, or in the last law if none is recommended."""
-        said = list(self.verdict.warnings)
+        said = [*self.remarks, *self.verdict.warnings]
         for law in self.laws:
             said += [f"{law.name}: {trade}" for trade in (*law.trades, *law.bounds)]
             said += [f"{law.name}: {remark}" for remark in law.remarks]
@@ -117,6 +130,8 @@ class LawComparison:
             lines.append(self.verdict.reason)
         else:
             lines.append(f"recommended: {name}, {self.verdict.reason}")
+        if self.fitted is not None:
+            lines += ["fitted to all records, with 95 % intervals:", *aligned_values(self.fitted)]
         return "\n".join([*lines, *(f"- {said}" for said in self.warnings)])
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,6 +139,12 @@ class LawComparison:
         return {
             "recommended": self.recommended,
             "reason": self.verdict.reason,
+            "fitted": None
+            if self.fitted is None
+            else {
+                "values": dict(self.fitted.values),
+                "intervals": dict(self.fitted.intervals),
+            },
             "warnings": list(self.warnings),
             "table": self.table(),
             "fitted_to": self.fitted_to,
@@ -160,6 +181,13 @@ class LawComparison:
                 for law in self.laws
             },
         }
+
+
+def aligned_values(fitted: Fitted) -> list[str]:
+    """Lines of values and intervals."""
+    width = max(map(len, fitted.values))
+    pairs = {k: f"[{p[0]:.6g}, {p[1]:.6g}]" if p else "" for k, p in fitted.intervals.items()}
+    return [f"  {k:{width}}  {x:.6g}  {pairs[k]}".rstrip() for k, x in fitted.values.items()]
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

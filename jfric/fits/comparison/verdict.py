@@ -52,12 +52,13 @@ def verdict(laws: Sequence[str], criteria: Sequence[Criterion]) -> Verdict:
     others = [c for c in criteria if not c.fitted]
     warnings = _contradictions(laws, criteria)
     if not others:
-        (own,) = criteria
+        own = criteria[0]
         best = "none" if own.simplest is None else laws[own.simplest]
+        names = ", ".join(c.name for c in criteria)
         return Verdict(
             None,
-            f"no law is recommended: all were judged only by what they were fitted to, {own.name}; "
-            f"the simplest that is as good as the best there is {best}",
+            f"no law is recommended: all were judged only by what they were fitted to, {names}; "
+            f"the simplest that is as good as the best by {own.name} is {best}",
             warnings,
         )
     for chosen, said in ((criteria, "all criteria"), (others, "all criteria that were not fitted")):
