@@ -16,6 +16,7 @@ Nonlinear System Identification Benchmarks, 2019; it is not part of this project
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 from common import BLUE, GOLD, GREEN, GREY, RED, figure, print_table, save
@@ -109,11 +110,12 @@ def closed_loop_fits(candidates, controller, record):
 
 
 def published_error(config, record) -> float:
-    """Force error of the published parameters in closed loop [%]."""
+    """Force error of the published parameters in closed loop [%], with the published delay."""
+    late = replace(config.controller, delay=1.0)
     v = float(np.mean(np.diff(record.y["x"][:2]) / np.diff(record.t[:2])))
     problem = jfric.set_parameters(config.problem, {"initial.v": v})
     rest = {"initial.q": jfric.Free(-1e-3, 1e-3, scale="linear", init=0.0)}
-    model = jfric.SampledModel(problem, config.controller)
+    model = jfric.SampledModel(problem, late)
     result = jfric.fit(
         model, jfric.closed_loop(record, config.controller), rest,
         observe=config.controller.drives, starts=1, optimiser=jfric.LevenbergMarquardt(1),

@@ -1,4 +1,4 @@
-"""The delay of a controller from its record, and fits to its force and to windows together."""
+"""Loops from their records: delays of controllers, fits to force and windows, measured machines."""
 
 import functools
 from dataclasses import replace
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jfric
+from jfric.cli.run_fit import free_of
 from jfric.files.read_toml import load_config
 from jfric.fits.comparison.candidates import candidate_laws
 from jfric.fits.comparison.criteria import CLOSED, JOINT, WINDOWS, Setting, error
@@ -17,10 +18,13 @@ from jfric.fits.comparison.folds import laps
 from jfric.fits.data.measured_files import read_experiments
 from jfric.fits.data.measured_inputs import function_paths
 from jfric.fits.loop_delay import found_delay
+from jfric.fits.recipe import prepare
 from jfric.solvers.sampled.run import run_sampled
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data"
 EMPS = DATA / "emps" / "emps_estimation.npz"
+SERVO = DATA / "servo_pendulum" / "servo_pendulum_logs.npz"
 PROBLEM = jfric.Problem(
     "x",
     {
@@ -138,7 +142,7 @@ def test_a_comparison_fits_both_and_gives_one_set_of_values():
 @pytest.mark.slow
 @pytest.mark.skipif(not EMPS.is_file(), reason="the measured data are not part of the project")
 def test_one_fit_of_the_axis_foresees_force_and_windows_of_another_lap():
-    config = load_config(Path(__file__).resolve().parents[1] / "configs" / "emps.toml").opened()
+    config = load_config(ROOT / "configs" / "emps.toml").opened()
     *three, last = laps(read_experiments(config, EMPS)[0], ["x"], 4)
     law = next(c for c in candidate_laws(config.problem, 0.08) if c.name == "Stribeck")
     free = {
@@ -153,3 +157,20 @@ def test_one_fit_of_the_axis_foresees_force_and_windows_of_another_lap():
     position, _ = error(WINDOWS, law.problem, values, [last], setting)
     assert force / size < 0.0367
     assert position < 0.5e-3
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SERVO.is_file(), reason="the measured data are not part of the project")
+def test_one_fit_of_the_servo_foresees_a_gain_that_it_has_not_seen():
+    config = load_config(ROOT / "configs" / "servo_loop.toml")
+    records = {e.name: e for e in read_experiments(config, SERVO)}
+    fitted = [records[f"sin_time_square_kp{gain}"] for gain in (100, 800)]
+    held = [e for name, e in records.items() if name.endswith("_kp400")]
+    free = free_of(config, None, required=True)
+    search = jfric.LevenbergMarquardt(12)
+    result = jfric.fit(config.problem, fitted, free, starts=1, optimiser=search)
+    task = prepare(config.problem, held, free)
+    assert task.objective.layout.names == result.names
+    found = task.objective.predict(result.vector[None])[0, :, :, 0]
+    measured = np.stack([e.y["q"] for e in held])
+    assert np.mean(np.abs(found - measured)) < 0.035
