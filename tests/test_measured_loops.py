@@ -98,8 +98,8 @@ def test_a_fit_to_the_loop_and_to_windows_finds_the_truth():
     # A window begins as if its first velocity had lasted for some samples.
     assert found == pytest.approx(list(TRUE.values()), rel=2e-3)
     assert result.objective.data.signals == ("load.F", "x")
-    predicted = result.linearised().predicted
-    assert predicted == pytest.approx(np.asarray(result.objective.measured), abs=2e-3)
+    assert result.sigma["load.F"] < 5e-3
+    assert result.sigma["x"] < 5e-5
 
 
 def test_a_controller_with_samples_of_its_own_is_refused():
