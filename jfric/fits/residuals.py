@@ -250,14 +250,12 @@ class Windows(AbstractResidual):
 
 @dataclass(frozen=True)
 class LoopAndWindows(AbstractResidual):
-    """Force of a controller in the simulated loop, and signals under the measured force, both in
-    windows of ``length`` [s], each with its own free state.
+    """Force of a controller in the simulated loop, and signals under the measured force, together.
 
-    The force shows the fast effects, the motion of a window the mean balance of forces, which the
-    loop hides. ``controller``: see :class:`jfric.ClosedLoop`; it needs the samples of the record,
-    and no integral action.
-    The noise of either is estimated from its residuals, unless it is given, so that both count
-    alike::
+    Both are compared in windows of ``length`` [s], each with its own free state. The force shows
+    the fast effects, the motion the mean balance of forces, which the loop hides. ``controller``:
+    see :class:`jfric.ClosedLoop`; it needs the samples of the record, and no integral action. The
+    noise of either is estimated from its residuals, unless it is given, so that both count alike::
 
         >>> jfric.LoopAndWindows(0.5).length
         0.5
