@@ -106,7 +106,7 @@ def test_a_controller_with_samples_of_its_own_is_refused():
     own = replace(CONTROLLER, period=1e-3)
     elements = {**PROBLEM.elements, "controller": {"controller": own}}
     problem = jfric.Problem("x", elements, time=6.0)
-    with pytest.raises(jfric.ProblemError, match=r"residual: 'joint' simulates a controller"):
+    with pytest.raises(jfric.ProblemError, match=r"residual: 'both' simulates a controller"):
         jfric.fit(problem, record(0.0), FREE, residual=jfric.LoopAndWindows(), starts=1)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CHAINS = 16
 #: Criterion to which a comparison fits its laws, by the residual of the fit.
 COMPARED = {
-    "input": "closed loop", "windows": "windows", "joint": "closed loop and windows",
+    "input": "closed loop", "windows": "windows", "both": "closed loop and windows",
     "inverse": "inverse dynamics",
 }  # fmt: skip
 
@@ -56,7 +56,7 @@ class FitSettings:
     residual: str = setting(
         "output",
         "output: simulated beside measured; input: force of the controller in closed loop; "
-        "windows: short windows with free initial states; joint: input and windows together; "
+        "windows: short windows with free initial states; both: input and windows together; "
         "inverse: forces that the measured motion needs, without simulation; steady: periodic "
         "motions, for files without a column of times; joints: friction and inertia of a robot from "
         "positions and torques of all joints.",

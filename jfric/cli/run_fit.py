@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jfric.fits.hierarchical import HierarchicalFit
     from jfric.fits.minimise import Watch
 
-RESIDUALS = ("output", "input", "windows", "joint", "inverse", "steady", "joints")
+RESIDUALS = ("output", "input", "windows", "both", "inverse", "steady", "joints")
 WORDS = ("log", "linear", "each", "varies")
 
 

@@ -261,7 +261,7 @@ class LoopAndWindows(AbstractResidual):
         0.5
     """
 
-    word = "joint"
+    word = "both"
     of_runs = False
     length: float = WINDOW
     controller: Controller | None = None
@@ -275,12 +275,12 @@ class LoopAndWindows(AbstractResidual):
         closed = loop.model
         if not isinstance(closed, SampledModel) or closed.controller is None:
             raise ProblemError(
-                "residual: 'joint' simulates a controller at the samples of the record, leave its "
+                "residual: 'both' simulates a controller at the samples of the record, leave its "
                 "period out"
             )
         if not starts_anywhere(closed.controller):
             raise ProblemError(
-                f"controller.ki: found {float(closed.controller.ki):g} with residual 'joint', "
+                f"controller.ki: found {float(closed.controller.ki):g} with residual 'both', "
                 "whose windows begin without the integral of the errors before them; take 'input' "
                 "or 'windows'"
             )
