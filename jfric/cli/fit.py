@@ -58,8 +58,8 @@ class FitSettings:
         "output: simulated beside measured; input: force of the controller in closed loop; "
         "windows: short windows with free initial states; both: input and windows together; "
         "inverse: forces that the measured motion needs, without simulation; steady: periodic "
-        "motions, for files without a column of times; joints: friction and inertia of a robot from "
-        "positions and torques of all joints.",
+        "motions, for files without a column of times; joints: friction and inertia of a robot "
+        "from positions and torques of all joints.",
         metavar="NAME",
     )
     window: str | None = setting(
