@@ -63,6 +63,7 @@ def test_options_that_name_parameters_complete_their_paths(monkeypatch):
     others = {
         *(("basins", "--plane"), ("periodic", "--over"), ("periodic", "--parameter")),
         *(("response", "--over"), ("run", "--derivative")),
+        *(("flutter", "--vary"), ("flutter", "--second")),
     }
     assert found == varied | freed | changed | others
 

@@ -237,6 +237,7 @@ def test_four_modes_with_a_unilateral_contact():
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_four_modes_flutter_and_lift_off():
     path = jfric.flutter(five(c=0.02), "contact.mu", 0.0, 1.5, points=31)
     onset = path.onsets[0]
@@ -285,6 +286,7 @@ def test_a_contact_that_opens_jumps():
     assert states[0].eigenvalues.imag[1] == pytest.approx(-np.sqrt(3.75), abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_friction_that_falls_with_speed_flutters_over_the_speed():
     law = jfric.laws.Stribeck(mu_s=0.6, mu_d=0.3, v_s=0.5)

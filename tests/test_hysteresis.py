@@ -405,16 +405,6 @@ def test_other_solvers_refuse_them_by_name(solver):
         jfric.simulate(problem, solver, ts=jnp.array([1.0]))
 
 
-def test_windows_of_a_record_do_not_begin_with_forgotten_sliders():
-    problem = jfric.Problem(
-        ["u"], {"mass": jfric.Mass("u", 1.0), "jenkins": jfric.Jenkins("u", k=1.0, R=0.3)}
-    )
-    t = np.linspace(0.0, 1.0, 50)
-    record = jfric.Experiment(t, {}, {"u": np.sin(t)})
-    with pytest.raises(jfric.ProblemError, match=r"z\.jenkins of an element that remembers"):
-        jfric.fit(problem, record, {"jenkins.R": jfric.Free(0.1, 1.0)}, residual=jfric.Windows())
-
-
 def test_a_slider_beside_a_stop_starts_without_force():
     parts = {
         "mass": {"a": jfric.Mass("x", 1.0), "b": jfric.Mass("y", 1.0)},

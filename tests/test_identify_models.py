@@ -219,7 +219,7 @@ def test_residual_of_ones_own():
     [
         (
             {"residual": jfric.Windows(0.5)},
-            "residual: found Windows(length=0.5) beside a Polynomial",
+            "residual: found Windows(length=0.5, states='followed') beside a Polynomial",
         ),
         ({"solver": jfric.EventDriven()}, "solver: found "),
         ({"hold": "linear"}, "hold: found 'linear' beside a Polynomial, which has its own"),

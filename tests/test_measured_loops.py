@@ -72,6 +72,7 @@ def test_the_record_shows_the_delay(true):
         assert f"{true:g} samples as the records show, not 0" in said
 
 
+@pytest.mark.slow
 def test_a_record_of_another_controller_says_nothing_of_the_delay():
     other = replace(CONTROLLER, kp=20.0, kd=900.0)
     assert found_delay(other, [record(2.0)]) == (other, None)
@@ -79,6 +80,7 @@ def test_a_record_of_another_controller_says_nothing_of_the_delay():
     assert found_delay(CONTROLLER, [without])[1] is None
 
 
+@pytest.mark.slow
 def test_a_fit_takes_the_delay_of_the_record_and_says_so():
     loop = jfric.ClosedLoop(CONTROLLER)
     result = jfric.fit(PROBLEM, record(2.0), FREE, residual=loop, starts=1)

@@ -148,7 +148,7 @@ def fitted(law, residual, noise=NOISE):
 
 SLOW = pytest.mark.slow
 CASES = [
-    pytest.param("jenkins", jfric.InverseDynamics(), id="jenkins-inverse"),
+    pytest.param("jenkins", jfric.InverseDynamics(), marks=SLOW, id="jenkins-inverse"),
     pytest.param("dahl", jfric.InverseDynamics("steady"), marks=SLOW, id="dahl-inverse-steady"),
     pytest.param("lugre", jfric.InverseDynamics(), marks=SLOW, id="lugre-inverse"),
     pytest.param("bouc_wen", jfric.InverseDynamics(), marks=SLOW, id="bouc_wen-inverse"),

@@ -77,10 +77,10 @@ def holds(result: jfric.FitResult) -> bool:
     [
         ("viscous", "damper.not_modelled_x.c", 0.5),
         ("asymmetry", "load.not_modelled_x.F", 0.3),
-        ("position", "spring.not_modelled_x.k", 2.0),
-        ("mass", "mass.m", 1.02),
-        ("delay", "delay", 0.01),
-        ("initial state", "initial.x.q[1]", 0.21),
+        pytest.param("position", "spring.not_modelled_x.k", 2.0, marks=pytest.mark.slow),
+        pytest.param("mass", "mass.m", 1.02, marks=pytest.mark.slow),
+        pytest.param("delay", "delay", 0.01, marks=pytest.mark.slow),
+        pytest.param("initial state", "initial.x.q[1]", 0.21, marks=pytest.mark.slow),
     ],
 )
 def test_what_a_model_lacks_is_named_and_measured(kind, path, value):
@@ -100,6 +100,7 @@ def test_what_a_model_lacks_is_named_and_measured(kind, path, value):
     assert (f"compare_laws has it in {candidate!r}" in said) == (candidate is not None)
 
 
+@pytest.mark.slow
 def test_coulomb_alone_on_viscous_truth():
     """The interval without its widening does not hold the truth; with the effect, the friction that
     is left is the true one."""

@@ -62,6 +62,7 @@ def test_the_search_without_derivatives_finds_the_same():
     assert best.motions > 500
 
 
+@pytest.mark.slow
 def test_the_result_is_a_problem_that_does_it():
     best = jfric.optimise(sled(), **FASTEST)
     found = jfric.simulate(best.problem)
@@ -116,6 +117,7 @@ def test_times_of_a_list_stay_in_order():
     assert best.objective == pytest.approx(SHORTEST, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_damper_with_a_known_optimum():
     """The least integral of x^2 of a free oscillator is at the damping ratio 1/2, of x^2 + (v/w)^2
     at 1/sqrt(2)."""
@@ -151,6 +153,7 @@ def test_a_kink_at_the_optimum_is_said():
     assert best.stationarity > 0.1
 
 
+@pytest.mark.slow
 def test_a_model_is_taken_as_well():
     best = jfric.optimise(jfric.build(sled()), **FASTEST)
     assert best.objective == pytest.approx(SHORTEST, abs=1e-12)
@@ -173,6 +176,7 @@ def test_observables_of_ones_own_and_inequalities():
     assert best.violations["early >= 0.1"] == 0.0
 
 
+@pytest.mark.slow
 def test_a_body_that_sticks_at_the_start_is_said():
     with pytest.warns(UserWarning, match=r"no goal depends on load.F.values"):
         best = jfric.optimise(
@@ -211,6 +215,7 @@ def test_stop_time_is_a_sawtooth_and_counts_have_no_derivative():
         jfric.optimise(problem, free, "event_count")
 
 
+@pytest.mark.slow
 def test_a_start_that_fails_is_reported():
     """A list whose times do not increase has a status, another start goes on."""
     problem = jfric.Problem(
