@@ -103,7 +103,7 @@ class FitResult:
 
     @functools.cached_property
     def model_error(self) -> ModelError:
-        """What the residuals hold that is no noise; see
+        """Errors of the model that the residuals show; see
         :mod:`jfric.fits.uncertainty.model_error`."""
         return model_error(self)
 

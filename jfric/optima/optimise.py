@@ -186,7 +186,7 @@ def _require(method, starts, seed, iterations, unknowns: Unknowns, goals: Goals)
 
 
 def _remarks(method: str, goals: Goals, solver: AbstractSolver) -> list[str]:
-    """What is known of the derivatives before anything is computed."""
+    """Remarks on the derivatives, before anything is computed."""
     if method not in WITH_DERIVATIVES:
         return []
     found = [

@@ -26,7 +26,7 @@ ADDED = "not_modelled"
 
 
 class Kind(NamedTuple):
-    """What an effect is: in words, and the candidate of :func:`jfric.compare_laws` that has it."""
+    """An effect in words, and the candidate of :func:`jfric.compare_laws` that has it."""
 
     said: str
     candidate: str | None = None

@@ -91,7 +91,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class ModelError:
-    """What a fit leaves that is no noise.
+    """Errors of the model that a fit leaves in its residuals.
 
     ``effects``: what the model lacks, the largest first. ``moved`` (P,): change of the free
     parameters if it had them; ``matrix`` (P, P), ``degrees`` (P,): their covariance then.

@@ -87,7 +87,7 @@ def dependences(
 
 
 def _drivers(objective: Objective, found: Linearisation) -> dict[str, np.ndarray]:
-    """What residuals may depend on: (E, m) by name, in parts of its spread."""
+    """Signals (E, m) by name on which residuals may depend, in parts of its spread."""
     data = objective.data
     t = np.asarray(data.t)
     there = np.isfinite(t)
