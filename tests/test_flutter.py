@@ -237,7 +237,6 @@ def test_four_modes_with_a_unilateral_contact():
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_four_modes_flutter_and_lift_off():
     path = jfric.flutter(five(c=0.02), "contact.mu", 0.0, 1.5, points=31)
     onset = path.onsets[0]
@@ -263,6 +262,7 @@ def test_four_modes_flutter_and_lift_off():
     assert early > 2.0 / float(steady.growth)
 
 
+@pytest.mark.slow
 def test_a_contact_that_opens_jumps():
     """Pulled up, the steady state is one without contact, and its eigenvalues are others."""
     problem = jfric.Problem(
@@ -286,7 +286,6 @@ def test_a_contact_that_opens_jumps():
     assert states[0].eigenvalues.imag[1] == pytest.approx(-np.sqrt(3.75), abs=1e-12)
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_friction_that_falls_with_speed_flutters_over_the_speed():
     law = jfric.laws.Stribeck(mu_s=0.6, mu_d=0.3, v_s=0.5)
@@ -312,6 +311,7 @@ def test_friction_that_falls_with_speed_flutters_over_the_speed():
     assert onset.frequency == pytest.approx(5.0, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_divergence_grows_without_oscillation():
     problem = jfric.Problem(
         ["u"],

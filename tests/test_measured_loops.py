@@ -72,7 +72,6 @@ def test_the_record_shows_the_delay(true):
         assert f"{true:g} samples as the records show, not 0" in said
 
 
-@pytest.mark.slow
 def test_a_record_of_another_controller_says_nothing_of_the_delay():
     other = replace(CONTROLLER, kp=20.0, kd=900.0)
     assert found_delay(other, [record(2.0)]) == (other, None)
@@ -93,6 +92,7 @@ def test_a_fit_takes_the_delay_of_the_record_and_says_so():
     assert not any(r.startswith("controller.delay") for r in result.remarks)
 
 
+@pytest.mark.slow
 def test_a_fit_to_the_loop_and_to_windows_finds_the_truth():
     both = jfric.LoopAndWindows(1.0, CONTROLLER)
     result = jfric.fit(PROBLEM, record(1.0), FREE, residual=both, starts=1)

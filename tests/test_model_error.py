@@ -100,7 +100,6 @@ def test_what_a_model_lacks_is_named_and_measured(kind, path, value):
     assert (f"compare_laws has it in {candidate!r}" in said) == (candidate is not None)
 
 
-@pytest.mark.slow
 def test_coulomb_alone_on_viscous_truth():
     """The interval without its widening does not hold the truth; with the effect, the friction that
     is left is the true one."""
@@ -111,6 +110,7 @@ def test_coulomb_alone_on_viscous_truth():
     assert result.values["friction.mu"] + moved[0] == pytest.approx(MU, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_falling_friction_leaves_what_follows_the_velocity():
     """No effect is a curve of friction; what is left follows the rate of the motion."""
     result = fitted(motion("Stribeck") + noise(1))

@@ -62,7 +62,6 @@ def test_the_search_without_derivatives_finds_the_same():
     assert best.motions > 500
 
 
-@pytest.mark.slow
 def test_the_result_is_a_problem_that_does_it():
     best = jfric.optimise(sled(), **FASTEST)
     found = jfric.simulate(best.problem)
@@ -71,6 +70,7 @@ def test_the_result_is_a_problem_that_does_it():
     assert "time.end" in str(best)
 
 
+@pytest.mark.slow
 def test_an_input_of_many_values_is_the_one_of_least_norm():
     """While the sled moves forward, friction is a constant force: the piecewise constant input with
     the least integral of its square is a linear least-norm problem."""
@@ -117,7 +117,6 @@ def test_times_of_a_list_stay_in_order():
     assert best.objective == pytest.approx(SHORTEST, abs=1e-5)
 
 
-@pytest.mark.slow
 def test_a_damper_with_a_known_optimum():
     """The least integral of x^2 of a free oscillator is at the damping ratio 1/2, of x^2 + (v/w)^2
     at 1/sqrt(2)."""
@@ -143,6 +142,7 @@ def test_a_damper_with_a_known_optimum():
     assert best.values["damper.c"] == pytest.approx(4.0, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_a_kink_at_the_optimum_is_said():
     """The distance from a place: its gradient jumps where it is reached."""
     problem = sled((1.0,), (2.0, -2.0), 1.0)
@@ -153,12 +153,12 @@ def test_a_kink_at_the_optimum_is_said():
     assert best.stationarity > 0.1
 
 
-@pytest.mark.slow
 def test_a_model_is_taken_as_well():
     best = jfric.optimise(jfric.build(sled()), **FASTEST)
     assert best.objective == pytest.approx(SHORTEST, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_observables_of_ones_own_and_inequalities():
     """The highest speed is bounded: the optimum lies on the bound."""
     problem = sled((1.0,), (2.0, -2.0), 1.5)
@@ -176,7 +176,6 @@ def test_observables_of_ones_own_and_inequalities():
     assert best.violations["early >= 0.1"] == 0.0
 
 
-@pytest.mark.slow
 def test_a_body_that_sticks_at_the_start_is_said():
     with pytest.warns(UserWarning, match=r"no goal depends on load.F.values"):
         best = jfric.optimise(
@@ -190,6 +189,7 @@ def test_a_body_that_sticks_at_the_start_is_said():
     assert best.values["load.F.values"][0] == pytest.approx(5.0)
 
 
+@pytest.mark.slow
 def test_stop_time_is_a_sawtooth_and_counts_have_no_derivative():
     """A block on a spring stops the sooner the fewer its reversals: the time jumps."""
     problem = jfric.Problem(
@@ -215,7 +215,6 @@ def test_stop_time_is_a_sawtooth_and_counts_have_no_derivative():
         jfric.optimise(problem, free, "event_count")
 
 
-@pytest.mark.slow
 def test_a_start_that_fails_is_reported():
     """A list whose times do not increase has a status, another start goes on."""
     problem = jfric.Problem(
@@ -230,6 +229,7 @@ def test_a_start_that_fails_is_reported():
     assert "no value at the start" in best.message
 
 
+@pytest.mark.slow
 def test_a_smoothed_search_is_judged_in_the_exact_motion():
     problem = sled((), (2.0,), 1.0)
     width = jfric.Smoothed(width=0.05)
