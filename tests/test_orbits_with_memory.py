@@ -26,8 +26,9 @@ def driven(c=0.1, **elements):
 
 
 JENKINS = driven(jenkins=jfric.Jenkins("x", k=1.0, R=0.3))
+WATCHED = driven(jenkins=jfric.Jenkins("x", k=1.0, R=0.3), event={"middle": jfric.Event("x")})
 SYSTEMS = {
-    "one slider": (JENKINS, ("z.jenkins",)),
+    "one slider": (WATCHED, ("z.jenkins",)),
     "three sliders": (
         driven(maxwell_slip=jfric.MaxwellSlip("x", k=[0.5, 0.3, 0.4], R=[0.1, 0.2, 0.5])),
         ("z.maxwell_slip.1", "z.maxwell_slip.2", "z.maxwell_slip.3"),
@@ -59,6 +60,9 @@ def test_the_orbit_is_where_a_long_transient_ends(name):
     again = jfric.simulate(found.problem, ts=np.array([3 * PERIOD]), end=3 * PERIOD).check()
     np.testing.assert_allclose(again.z[0], found.v[1:], atol=1e-12)
     np.testing.assert_allclose(again.q[0, 0], found.q[0], atol=1e-12)
+    # Events carry the names that those of a run carry.
+    words = [[(r["contact"], r["from"], r["to"]) for r in x.event_table()] for x in (found, again)]
+    assert words[1] == 3 * words[0]
     # What a state is the velocity of means nothing.
     assert np.sum(np.asarray(found.multipliers) == 0.0) >= len(states)
 

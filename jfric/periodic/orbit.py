@@ -17,9 +17,8 @@ from jfric.numerics.printing import printable
 from jfric.periodic.cycle import Harmonics, work_of_loads
 from jfric.periodic.multipliers import none_grows
 from jfric.periodic.orbit_status import OrbitStatus
-from jfric.results.modes import Mode
 from jfric.results.signals import look_up
-from jfric.results.solution import Solution
+from jfric.results.solution import Solution, mode_label
 from jfric.results.status import NOT_DIFFERENTIABLE, Status
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import simulate
@@ -84,10 +83,12 @@ class PeriodicOrbit(eqx.Module):
     #: with derivatives.
     flags: Int[Array, ""]
     iterations: Int[Array, ""]
-    #: The solver; names of degrees of freedom and of contacts; whether the period is that of loads.
+    #: The solver; names as in :class:`jfric.Solution`; whether the period is that of loads.
     solver: EventDriven
     axes: tuple[str, ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
+    segment_labels: tuple[tuple[str, ...], ...] = eqx.field(static=True)
+    event_names: tuple[str, ...] = eqx.field(static=True)
     forced: bool = eqx.field(static=True)
 
     @property
@@ -168,17 +169,16 @@ class PeriodicOrbit(eqx.Module):
     def event_table(self) -> list[dict[str, Any]]:
         """Events of one orbit as rows: time, contact, from, to, impact."""
         count = min(int(self.event_count), self.event_times.shape[0])
-        contacts = len(self.names)
+        names, listed = self.names + self.event_names, len(self.names)
         rows = []
         for time, code in zip(self.event_times[:count], self.event_codes[:count], strict=True):
             contact, old, new, impact = (int(x) for x in code)
-            known = contact < contacts
             rows.append(
                 {
                     "time": float(time),
-                    "contact": self.names[contact] if known else f"element {contact}",
-                    "from": Mode(old).label if known else str(old),
-                    "to": Mode(new).label if known else str(new),
+                    "contact": names[contact],
+                    "from": mode_label(self.segment_labels, listed, contact, old),
+                    "to": mode_label(self.segment_labels, listed, contact, new),
                     "impact": impact == 1,
                 }
             )

@@ -14,7 +14,8 @@ from jfric.periodic.multipliers import multipliers
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.shooting import Shooting
 from jfric.periodic.state_vector import axes_of, with_start
-from jfric.results.signals import contact_names
+from jfric.system.assembly import assemble
+from jfric.system.event import event_labels
 from jfric.system.problem import Problem, TimeSpan
 
 
@@ -30,6 +31,7 @@ def orbit_of(shooting: Shooting, problem: Problem, found: Found) -> PeriodicOrbi
     begins = begun.time.start
     begun = eqx.tree_at(lambda p: p.time, begun, TimeSpan(begins + period, begins))
     times, codes = motion.times.ravel(), motion.codes.reshape(-1, 4)
+    mechanics = eqx.filter_eval_shape(assemble, begun.resolved())
     order = jnp.argsort(jax.lax.stop_gradient(times), stable=True)
     return PeriodicOrbit(
         problem=begun,
@@ -50,6 +52,8 @@ def orbit_of(shooting: Shooting, problem: Problem, found: Found) -> PeriodicOrbi
         iterations=found.iterations,
         solver=dataclasses.replace(shooting.solver, adjoint="auto"),
         axes=axes_of(problem),
-        names=tuple(contact_names(problem)),
+        names=mechanics.contact_names + mechanics.piecewise.names,
+        segment_labels=mechanics.piecewise.labels,
+        event_names=event_labels(problem),
         forced=not shooting.autonomous,
     )

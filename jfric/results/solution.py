@@ -217,15 +217,7 @@ class Solution(eqx.Module):
 
     def mode_label(self, contact: int, code: int) -> str:
         """Name of a mode of ``names[contact]``; ``"unknown"`` at times that were not reached."""
-        if int(code) < 0:
-            return "unknown"
-        n_contacts = len(self.names) - len(self.segment_labels)
-        if contact >= len(self.names):
-            return ("below", "above")[int(code)]
-        if contact < n_contacts:
-            return Mode(int(code)).label
-        labels = self.segment_labels[contact - n_contacts]
-        return labels[min(int(code), len(labels) - 1)]
+        return mode_label(self.segment_labels, len(self.names), contact, int(code))
 
     def event_table(self) -> list[dict[str, Any]]:
         """The events of one trajectory as rows: time, contact, from, to, impact, q, v, v_before."""
@@ -248,6 +240,22 @@ class Solution(eqx.Module):
     def outcome(self) -> str:
         """The status of one trajectory in words."""
         return Status(int(self.status)).message
+
+
+def mode_label(
+    segment_labels: tuple[tuple[str, ...], ...], count: int, place: int, code: int
+) -> str:
+    """Name of a mode of what stands at ``place`` in a log of events: contacts first, then
+    piecewise-linear elements, ``count`` of both; user events follow."""
+    if code < 0:
+        return "unknown"
+    if place >= count:
+        return ("below", "above")[code]
+    n_contacts = count - len(segment_labels)
+    if place < n_contacts:
+        return Mode(code).label
+    labels = segment_labels[place - n_contacts]
+    return labels[min(code, len(labels) - 1)]
 
 
 def reached(solution: Solution) -> Solution:
