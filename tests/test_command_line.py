@@ -271,6 +271,21 @@ def test_missing_file_with_the_name_of_a_system(name, tmp_path):
     assert call("show", path).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("ve0116", "run"),
+        ("a2_incline", "statics"),
+        ("p4_linear", "periodic"),
+        ("s1_flutter", "flutter"),
+        ("c1_shortest_time", "optimise"),
+    ],
+)
+def test_init_names_the_command_that_the_file_is_for(name, command, tmp_path):
+    path = tmp_path / f"{name}.toml"
+    assert f"next: jfric {command} {path}" in " ".join(call("init", name, path).stdout.split())
+
+
 def test_examples_need_no_folder_of_the_repository():
     """Their files are what ``jfric init`` writes: an installed package has no other ones."""
     for command in (get_command(app), *get_command(app).commands.values()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,8 +39,17 @@ def init(given: InitSettings) -> None:
     systems = {p.stem: p for p in sorted(config_directory().glob("*.toml"))}
     written = write_starter(given.kind, path, systems)
     wrote(*written)
-    following = f"jfric run {path} --plot"
-    if given.kind == "fit":
+    tell(f"next: {_next_command(given.kind, path)}", whole=True)
+
+
+def _next_command(kind: str, path: Path) -> str:
+    """The command that answers what the file is written for."""
+    if kind == "fit":
         free = "--free friction.limit=0.01:1 --free spring.k=1:100"
-        following = f"jfric fit {path} --data {path.with_suffix('.csv')} {free}"
-    tell(f"next: {following}", whole=True)
+        return f"jfric fit {path} --data {path.with_suffix('.csv')} {free}"
+    file = tomllib.loads(path.read_text("utf-8"))
+    asked = {check["quantity"].partition("(")[0] for check in file.get("check", ())}
+    if "optimise" in file:
+        return f"jfric optimise {path}"
+    table = next((name for name in ("periodic", "response", "statics") if name in file), "run")
+    return f"jfric {'flutter' if 'growth' in asked else table} {path} --plot"
