@@ -180,6 +180,9 @@ def test_an_output_at_an_impact_is_one_sided(kernel):
     cases = [[1.0, 1.0, 1.2], [1.0, 0.9, 1.0], [1.0, 0.9, 1.2], [1.01, 1.0, 1.2]]
     y, output, end = np.asarray(cases).T
     assert run(y, output, end).differentiable.tolist() == [False, False, True, True]
+    at, before = (jfric.simulate(problem, solver, ts=np.array([t])) for t in (1.0, 0.9))
+    assert [(row["contact"], row["time"]) for row in at.one_sided_events()] == [("contact", 1.0)]
+    assert before.one_sided_events() == []
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from jfric.results.solution import Solution
 
 
+#: Events named where a derivative has one side.
+_MOST_PLACES = 3
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
     """Settings of ``jfric run``."""
@@ -204,6 +208,10 @@ def _print(config: Config, outcome: Outcome, settings: dict[str, Any]) -> None:
         tell(f"flag {str(flag.name).lower()}: {flag.message}")
         if flag == Flag.ENERGY_GAIN and solution.final is not None:
             tell(f"energy gained in impacts: {float(solution.final.energy_gained):.6g} J")
+        if flag == Flag.ONE_SIDED:
+            for row in solution.one_sided_events()[:_MOST_PLACES]:
+                change = f"{row['contact']}: {row['from']} to {row['to']}"
+                tell(f"  {change} at {row['time']:.10g} s")
     compiling, running = outcome.compile_seconds, 1e3 * outcome.run_seconds
     tell(f"time: compile {compiling:.2f} s, run {running:.3g} ms")
 

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError, SimulationError
 from jfric.numerics.printing import Shown, printable, short
+from jfric.numerics.tolerances import ROUNDINGS
 from jfric.results.dense import Dense, Moment, Side
 from jfric.results.modes import Mode
 from jfric.results.status import NOT_DIFFERENTIABLE, Status, flags_in
@@ -236,6 +237,14 @@ class Solution(eqx.Module):
             }
             for i in range(len(e.time))
         ]
+
+    def one_sided_events(self) -> list[dict[str, Any]]:
+        """The rows of :meth:`event_table` that lie on an output or the end of one trajectory:
+        values and derivatives there are those of one side (``Flag.ONE_SIDED``)."""
+        places = np.append(np.asarray(self.ts), reached_time(self))
+        near = ROUNDINGS * np.finfo(places.dtype).eps
+        rows = self.event_table()
+        return [r for r in rows if np.isclose(places, r["time"], rtol=near, atol=0.0).any()]
 
     def outcome(self) -> str:
         """The status of one trajectory in words."""
