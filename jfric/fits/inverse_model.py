@@ -308,22 +308,22 @@ def _slides(speed: np.ndarray, reach: float) -> np.ndarray:
 def _known_force(problem: Problem, t, q, v, a, u) -> tuple[np.ndarray, np.ndarray]:
     """The force of the inputs (m, n), or of inertia if there are no inputs, and the sliding
     velocities (m, nt)."""
-
-    @eqx.filter_jit
-    def known(problem, t, q, v, a, u):
-        def one(t, q, v, a, u):
-            zero = {k: jnp.zeros_like(x) for k, x in u.items()}
-            held = {k: x[None] for k, x in u.items()}
-            mechanics, n = assemble(with_inputs(problem, t[None], held)).at(t, q, v), q.shape[0]
-            z = jnp.zeros((len(mechanics.states),))
-            without, given = (unbalanced(problem, t, q, v, a, x, z) for x in (zero, u))
-            force = without - given if u else mechanics.M[:n, :n] @ a
-            return force, mechanics.sliding_velocities(t, mechanics.complete(q, v, z)[1])
-
-        return jax.vmap(one)(t, q, v, a, u)
-
-    force, speed = known(problem, *jax.tree.map(jnp.asarray, (t, q, v, a, u)))
+    force, speed = _known(problem, *jax.tree.map(jnp.asarray, (t, q, v, a, u)))
     return np.asarray(force), np.asarray(speed)
+
+
+@eqx.filter_jit
+def _known(problem: Problem, t, q, v, a, u):
+    def one(t, q, v, a, u):
+        zero = {k: jnp.zeros_like(x) for k, x in u.items()}
+        held = {k: x[None] for k, x in u.items()}
+        mechanics, n = assemble(with_inputs(problem, t[None], held)).at(t, q, v), q.shape[0]
+        z = jnp.zeros((len(mechanics.states),))
+        without, given = (unbalanced(problem, t, q, v, a, x, z) for x in (zero, u))
+        force = without - given if u else mechanics.M[:n, :n] @ a
+        return force, mechanics.sliding_velocities(t, mechanics.complete(q, v, z)[1])
+
+    return jax.vmap(one)(t, q, v, a, u)
 
 
 def _motion(problem: Problem, values: Mapping[str, Array], data: Data):
