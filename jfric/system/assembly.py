@@ -244,7 +244,7 @@ def _varying(linear: _Linear, M_inverse, displacements, equations, n: int) -> Va
 
 def _nonlinear(problem: AbstractProblem, forces: tuple[AbstractEnergies, ...]) -> tuple[Any, ...]:
     """Forces that are functions: of elements, springs between points, energies and states."""
-    groups = (*problem.elements.values(), *problem.parts().values())
+    groups = (*problem.elements.values(), *problem.parts.values())
     elements = [e for group in groups for e in group.values()]
     return (
         *(e for e in elements if isinstance(e, AbstractForce)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -97,7 +98,7 @@ class AbstractProblem(eqx.Module):
 
     def section(self, name: str) -> dict[str, Any]:
         """Elements of a section by name, parts of composites last; empty if there are none."""
-        own, parts = self.elements.get(name, {}), self.parts().get(name)
+        own, parts = self.elements.get(name, {}), self.parts.get(name)
         return own if parts is None else dict(own) | parts
 
     def composites(self) -> dict[str, AbstractComposite]:
@@ -109,6 +110,7 @@ class AbstractProblem(eqx.Module):
             if isinstance(element, AbstractComposite)
         }
 
+    @functools.cached_property
     def parts(self) -> Parts:
         """Elements that composites consist of, by section and by name."""
         found = Parts()

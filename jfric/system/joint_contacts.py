@@ -84,7 +84,7 @@ def force_unit(problem: AbstractProblem, contact: str, field: str = "tangent") -
     """Unit of a contact's force: N m where its direction measures an angle, else N; A/s for what
     holds a current."""
     rows = problem.friction_rows() | unilateral_contacts(problem)
-    element = (problem.labelled(*problem.elements, *problem.parts()) | rows)[contact]
+    element = (problem.labelled(*problem.elements, *problem.parts) | rows)[contact]
     direction = getattr(element, "direction", None) or getattr(element, field, None)
     if direction and any(map(is_state_axis, direction.names)):
         return "A/s"
