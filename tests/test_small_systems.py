@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from references import coupled_clutches
 from systems import simulated
 
 import jfric
@@ -364,3 +365,15 @@ def test_single_precision():
     assert found.q.dtype == jnp.float32
     assert int(found.status) == jfric.Status.OK
     np.testing.assert_allclose(found.q, expected.q, atol=2e-5)
+
+
+@pytest.mark.slow
+def test_clutches_in_a_row_change_modes_as_in_closed_form():
+    problem = jfric.load("configs/x1_coupled_clutches.toml")
+    events, speeds = coupled_clutches.run()
+    solution = jfric.simulate(problem, GENERAL).check()
+    log = [(row["time"], row["contact"][-1:], row["to"]) for row in solution.event_table()]
+    np.testing.assert_allclose([t for t, *_ in log], [t for t, *_ in events], atol=1e-12)
+    words = {-1: "slip-", 0: "stick", 1: "slip+"}
+    assert [x for _, *x in log] == [[str(i + 1), words[mode]] for _, i, mode in events]
+    np.testing.assert_allclose(solution.final.v, speeds, rtol=1e-13)

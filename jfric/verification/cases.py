@@ -155,6 +155,8 @@ def cases() -> list[Case]:
         _listed("d3_hunting", relative=1e-12),
         _listed("c1_shortest_time"),
         _listed("c2_voice_coil"),
+        _listed("x1_coupled_clutches"),
+        _listed("x1_one_way_clutch"),
         _listed("m7_gear_load", relative=1e-12),
         _listed("m7_self_locking", relative=1e-12),
         _listed("m7_load_reversal", relative=1e-12),
