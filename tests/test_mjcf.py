@@ -183,3 +183,76 @@ def test_the_command_prints_what_was_measured(tmp_path):
     numbers = [float(x) for x in re.findall(r"\d\.\d{3}e[+-]\d\d", both.output)]
     assert len(numbers) == 10
     assert np.isfinite(numbers).all()
+
+
+def tree(**elements) -> jfric.Problem:
+    """Two arms, one of which carries a slider; links in another order than branch by branch."""
+    body = {"m": 2.0, "com": (0.1, 0.02, -0.4), "J": (0.2, 0.21, 0.05, 0.01, -0.02, 0.005)}
+    links = {
+        "a": jfric.Link(axis=(0, 1, 0), at=(0.1, 0.2, 0.3), rpy=(0.3, -0.4, 0.5), **body),
+        "b": jfric.Link(axis=(1, 1, 0), armature=0.1, rpy=(0.0, 0.2, 0.0), **body),
+        "mount": jfric.Link("fixed", parent="a", at=(0.0, 0.1, -0.5), rpy=(1.0, 0.0, 2.0)),
+        "c": jfric.Link("prismatic", parent="mount", dof="slide", axis=(0, 0, 1), **body),
+    }
+    elements = {
+        "link": links,
+        "gravity": jfric.Gravity(9.81),
+        "spring": jfric.Spring("slide", 300.0),
+        "load": jfric.Load("b", jfric.Harmonic(5.0, 4.0)),
+        **elements,
+    }
+    initial = {"a": jfric.InitialState(q=0.4), "slide": jfric.InitialState(v=-0.3)}
+    return jfric.Problem([], elements, initial=initial, time=0.5)
+
+
+def test_links_are_read_again_as_they_were_written(tmp_path):
+    pytest.importorskip("mujoco")
+    stops = {
+        "low": jfric.Contact("b", gap=1.0),
+        "high": jfric.Contact({"b": -2.0}, gap=3.0),
+        "up": jfric.Contact("slide", gap=0.25),
+    }
+    problem = tree(
+        friction=jfric.Friction("b", limit=0.7), damper=jfric.Damper("a", 0.2), contact=stops
+    )
+    found = jfric.export_mjcf(problem, friction="frictionloss", compare=False)
+    assert [x.split(":")[0] for x in found.lost] == ["friction", *(f"contact.{x}" for x in stops)]
+    found.write(tmp_path / "tree.xml")
+    read = jfric.read_robot(tmp_path / "tree.xml", limits=True).elements
+    for name, link in problem.section("link").items():
+        again = read["link"][name]
+        assert (again.joint, again.parent) == (link.joint, link.parent)
+        for field in ("axis", "at", "rpy", "com", "J", "m", "armature"):
+            # MuJoCo's axes have length one, and its bodies a mass.
+            given = np.asarray(getattr(link, field), float)
+            given = given / np.linalg.norm(given) if field == "axis" else given
+            np.testing.assert_allclose(getattr(again, field), given, atol=2e-9)
+    assert (float(read["friction"]["b"].limit(0.0)), float(read["damper"]["a"].c)) == (0.7, 0.2)
+    ends = {name: float(contact.gap) for name, contact in read["contact"].items()}
+    assert ends == {"b_low": 1.0, "b_high": 1.5, "slide_low": 0.25, "slide_high": 1e6}
+
+
+@pytest.mark.slow
+def test_a_tree_moves_as_in_mujoco():
+    """By the same coordinates, whose order differs; without friction the step alone counts."""
+    pytest.importorskip("mujoco")
+    for timestep, allowed in ((1e-3, 2e-3), (1e-4, 2e-4)):
+        found = jfric.export_mjcf(tree(), timestep=timestep)
+        assert max(d.largest for d in found.differences.values()) < allowed
+        assert min(d.travel for d in found.differences.values()) > 0.01
+
+
+def test_dahls_friction_is_a_bristle_or_coulombs():
+    problem = tree(dahl={"b": jfric.Dahl("b", sigma=800.0, F_c=1.5)})
+    root, lost = written(problem, friction="frictionloss")
+    assert root.find(".//joint[@name='b']").attrib["frictionloss"] == "1.5"
+    assert lost[0] == "dahl.b: the elastic way before it slides"
+    if installed() is not None and has_bristles(installed()):
+        root, _ = written(problem)
+        assert root.find(".//dcmotor").attrib["lugre"] == "800.0 0.0 1.5 1.5 1.0"
+
+
+def test_a_joint_that_mjcf_cannot_have_is_refused():
+    ball = jfric.Problem([], {"link": {"a": jfric.Link("ball", m=1.0, J=(1, 1, 1, 0, 0, 0))}})
+    with pytest.raises(jfric.ProblemError, match=r"link.a.joint: found 'ball', which cannot be"):
+        jfric.export_mjcf(ball, compare=False)

@@ -70,23 +70,26 @@ def export_mjcf(
     timestep: float = 1e-3,
     compare: bool = True,
 ) -> MjcfExport:
-    """``problem`` as a model of MuJoCo: masses, springs, dampers, pendulums, loads and friction.
+    """``problem`` as a model of MuJoCo: links of a robot, masses, springs, dampers, pendulums,
+    loads and friction.
 
-    Each degree of freedom is a joint with ``armature`` or mass, ``damping`` and ``stiffness``;
+    Links are bodies with their joints; each other degree of freedom is a joint with ``armature``
+    or mass. Both have ``damping``, ``stiffness`` and, from contacts at their ends, ``range``;
     elements between several are fixed tendons, loads are motors. ``friction``: ``"frictionloss"``
     (Coulomb's law, softened), ``"lugre"`` (a passive ``dcmotor`` with a bristle, where the
-    installed MuJoCo has it), or ``"auto"``: ``"lugre"`` if the law's static limit is above the
-    kinetic one, else ``"frictionloss"``. ``presliding`` [m or rad]: deflection of a bristle at its
-    limit, from which its stiffness follows; the bristle is damped critically. ``timestep`` [s] of
-    MuJoCo.
+    installed MuJoCo has it), or ``"auto"``: ``"lugre"`` for :class:`jfric.Dahl`, and if the law's
+    static limit is above the kinetic one, else ``"frictionloss"``. ``presliding`` [m or rad]:
+    deflection of a bristle at its limit, from which its stiffness follows; the bristle is damped
+    critically. ``timestep`` [s] of MuJoCo.
 
     ``compare``: whether both simulators apply the loads of ``problem`` from its start to its end,
     and whether MuJoCo is loaded with half of each friction limit for ten seconds, at rest and
     shaken with 40 % of it at 10 Hz: the exact law rests there. Returns a
     :class:`jfric.exports.MjcfExport`.
 
-    Raises :class:`jfric.ProblemError` for bodies, joints, energies, full matrices and moving
-    supports, and if the package ``mujoco`` is needed and missing; other omissions of the model are
+    Raises :class:`jfric.ProblemError` for bodies in a plane, balls and free links, joints that
+    close loops, energies, full matrices and moving supports, and if the package ``mujoco`` is
+    needed and missing; other omissions of the model are
     listed in ``lost``::
 
         >>> found = jfric.export_mjcf(problem, compare=False)

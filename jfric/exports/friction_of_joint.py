@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
+from jfric.system.bristle import Dahl
 from jfric.system.friction import Friction
 from jfric.system.functions import Constant
 from jfric.system.laws import AbstractLaw, Coulomb, Directional, FrictionCurve, Stribeck
@@ -117,6 +118,19 @@ def joint_friction(
         lost.append(f"the static limit {static:g} above the kinetic one; it is {kinetic:g}")
     lost.append("stick: a load below the limit creeps")
     return JointFriction(kinetic, viscous, None, tuple(lost))
+
+
+def bristle_of_joint(friction: Dahl, form: Form, *, bristle: bool) -> JointFriction:
+    """The parameters for Dahl's friction, which is a bristle without a drop of its limit."""
+    limit, lost = float(friction.F_c), []
+    if float(friction.exponent) != 1.0:
+        lost.append("the exponent; it is 1")
+    if bristle and form != "frictionloss":
+        # MuJoCo's curve needs a velocity, which has no effect where both limits are equal.
+        found = Bristle(float(friction.sigma), 0.0, limit, limit, 1.0)
+        return JointFriction(0.0, 0.0, found, tuple(lost))
+    lost = ["the elastic way before it slides", "stick: a load below the limit creeps"]
+    return JointFriction(limit, 0.0, None, tuple(lost))
 
 
 def _mean(law: AbstractLaw, field: str) -> float:

@@ -1,4 +1,5 @@
-"""A problem as a model of MuJoCo (MJCF): a body and a joint for each degree of freedom.
+"""A problem as a model of MuJoCo (MJCF): the bodies of its links, and one for each other degree
+of freedom.
 
 Along one degree of freedom an element belongs to its joint, otherwise to a fixed tendon, whose
 length is the elongation. Loads are motors, whose controls are their functions of time.
@@ -6,7 +7,8 @@ length is the elongation. Loads are motors, whose controls are their functions o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from xml.sax.saxutils import quoteattr
@@ -14,19 +16,33 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.exports.friction_of_joint import Form, JointFriction, joint_friction
+from jfric.exports.friction_of_joint import (
+    Form,
+    JointFriction,
+    bristle_of_joint,
+    joint_friction,
+)
+from jfric.exports.mjcf_links import (
+    LIGHT,
+    axes_of_links,
+    link_lines,
+    range_text,
+    ranges,
+    require_links,
+)
+from jfric.system.assembly import assemble
+from jfric.system.bristle import Dahl
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction
 from jfric.system.problem import Problem
 
-#: Mass of a hinge or slider in addition to the inertia of its degree of freedom.
-LIGHT = 1e-9
 #: Sections that the model represents.
-TAKEN = ("mass", "spring", "damper", "friction", "load", "pendulum")
+TAKEN = ("link", "gravity", "mass", "spring", "damper", "friction", "dahl", "load", "pendulum")
+#: Sections of which some elements are represented.
+IN_PART = ("contact",)
 #: Sections without which the system would be a different one.
 NEEDED = (
     "body",
-    "link",
     "lagrangian",
     "joint",
     "velocity",
@@ -82,13 +98,17 @@ class _Builder:
     tendons: dict[tuple, _Part] = field(default_factory=dict)
     actuators: list[str] = field(default_factory=list)
 
+    @property
+    def dofs(self) -> tuple[str, ...]:
+        return tuple(self.joints)
+
     def place(self, direction: Direction) -> tuple[_Part, float, str]:
         """The part on which an element acts, its coefficient there, and the attribute for
         actuators."""
         w = self.vector(direction)
         (at,) = np.nonzero(w)
         if len(at) == 1:
-            dof = self.problem.axes[int(at[0])]
+            dof = self.dofs[int(at[0])]
             return self.joints[dof], float(w[at[0]]), f"joint={quoteattr(dof)}"
         key = tuple(w.tolist())
         part = self.tendons.setdefault(key, _Part())
@@ -96,7 +116,7 @@ class _Builder:
         return part, 1.0, f"tendon={quoteattr(name)}"
 
     def vector(self, direction: Direction) -> np.ndarray:
-        return np.asarray(direction.vector(self.problem.axes), float)
+        return np.asarray(direction.vector(self.dofs), float)
 
 
 def build_model(
@@ -109,18 +129,19 @@ def build_model(
     """
     problem = problem.resolved()
     _require(problem)
-    builder = _Builder(problem, {dof: _Part() for dof in problem.axes})
+    require_links(problem)
+    builder = _Builder(problem, {dof: _Part() for dof in problem.dofs})
     lost = [
         f"{element_label(section, name)}: a {section} is left out"
         for section, group in problem.elements.items()
-        if section not in TAKEN
+        if section not in (*TAKEN, *IN_PART)
         for name in group
     ]
-    inertia = {dof: 0.0 for dof in problem.axes}
+    inertia = {dof: 0.0 for dof in problem.dofs}
     for label, mass in problem.labelled("mass").items():
         (at,) = np.nonzero(builder.vector(mass.direction))
         if len(at) == 1:
-            inertia[problem.axes[int(at[0])]] += float(
+            inertia[builder.dofs[int(at[0])]] += float(
                 mass.m * builder.vector(mass.direction)[at[0]] ** 2
             )
         else:
@@ -136,11 +157,15 @@ def build_model(
         _, gear, where = builder.place(load.direction)
         builder.actuators.append(f'<motor name={quoteattr(label)} {where} gear="{gear!r}"/>')
         loads.append(load.F)
-    rows, own = _friction(builder, inertia, form, presliding, bristles)
+    rows, own = _friction(builder, form, presliding, bristles)
     lost += own
-    gravity = next((g for _, _, g in hanging.values()), 0.0)
-    xml = _text(builder, inertia, hanging, gravity, timestep)
-    return Model(xml, problem.axes, tuple(loads), tuple(rows), tuple(lost))
+    for name, link in problem.section("link").items():
+        for dof in link.coordinates(name):
+            builder.joints[dof].add("armature", float(link.armature) + inertia[dof])
+    weights = [float(x.g) for x in problem.section("gravity").values()]
+    gravity = next(iter([*weights, *(g for _, _, g in hanging.values())]), 0.0)
+    xml = _text(builder, inertia, hanging, gravity, timestep, ranges(problem, lost))
+    return Model(xml, builder.dofs, tuple(loads), tuple(rows), tuple(lost))
 
 
 def _require(problem: Problem) -> None:
@@ -183,7 +208,7 @@ def _dampers(builder: _Builder) -> None:
 
 
 def _supported(builder: _Builder, label: str, direction: Direction) -> None:
-    if not set(direction.names) <= set(builder.problem.axes):
+    if not set(direction.names) <= set(builder.dofs):
         raise ProblemError(f"{label}: ends at a moving support, which cannot be written as MJCF")
 
 
@@ -194,10 +219,11 @@ def _pendulums(builder: _Builder, inertia: dict[str, float], lost: list[str]):
     for label, pendulum in builder.problem.labelled("pendulum").items():
         m, length, g = (float(x) for x in (pendulum.m, pendulum.L, pendulum.g))
         (at,) = np.nonzero(builder.vector(pendulum.direction))
-        dof = builder.problem.axes[int(at[0])] if len(at) == 1 else ""
+        dof = builder.dofs[int(at[0])] if len(at) == 1 else ""
         single = dof and builder.problem.dofs[dof] == "rotation" and dof not in found
         rest = inertia.get(dof, 0.0) - m * length**2
         others = {x[2] for x in found.values()}
+        others |= {float(x.g) for x in builder.problem.section("gravity").values()}
         if not single or rest < 0.0 or (others and g not in others):
             lost.append(f"{label}: a pendulum that no mass on this joint can stand for is left out")
             continue
@@ -205,19 +231,22 @@ def _pendulums(builder: _Builder, inertia: dict[str, float], lost: list[str]):
     return found
 
 
-def _friction(builder: _Builder, inertia: Mapping[str, float], form: Form, presliding, bristles):
+def _friction(builder: _Builder, form: Form, presliding: float, bristles: bool):
     rows, lost = [], []
     start = float(builder.problem.time.start)
-    for label, friction in builder.problem.labelled("friction").items():
-        if friction.direction is None or friction.redirected:
+    masses = _inertia_at_start(builder.problem)
+    for label, friction in builder.problem.labelled("friction", "dahl").items():
+        if friction.direction is None or getattr(friction, "redirected", False):
             lost.append(f"{label}: friction that is not along one direction is left out")
             continue
         _supported(builder, label, friction.direction)
         part, w, where = builder.place(friction.direction)
         v = builder.vector(friction.direction)
-        masses = np.array([inertia[dof] for dof in builder.problem.axes])
-        reduced = 1.0 / float(np.sum(v * v / np.where(masses > 0, masses, np.inf)))
-        found = joint_friction(friction, start, reduced, form, presliding, bristle=bristles)
+        if isinstance(friction, Dahl):
+            found = bristle_of_joint(friction, form, bristle=bristles)
+        else:
+            reduced = 1.0 / float(np.sum(v * v / np.where(masses > 0, masses, np.inf)))
+            found = joint_friction(friction, start, reduced, form, presliding, bristle=bristles)
         part.add("frictionloss", found.frictionloss * abs(w))
         part.add("damping", found.damping * w * w)
         if found.bristle is not None:
@@ -230,16 +259,26 @@ def _friction(builder: _Builder, inertia: Mapping[str, float], form: Form, presl
     return rows, lost
 
 
-def _text(builder: _Builder, inertia, hanging, gravity: float, timestep: float) -> str:
-    problem = builder.problem
+def _inertia_at_start(problem: AbstractProblem) -> np.ndarray:
+    """Inertia (n,) of each degree of freedom by itself, in the position of the start."""
+    t, q, v = problem.start()
+    M = assemble(problem).at(t, q, v).M
+    return np.diagonal(np.asarray(M))[: len(problem.dofs)]
+
+
+def _text(builder: _Builder, inertia, hanging, gravity: float, timestep: float, ends) -> str:
+    problem, linked = builder.problem, axes_of_links(builder.problem)
     down = f"0 0 {0.0 - gravity!r}"
+    balance = ' balanceinertia="true"' if linked else ""  # inertias in files are rounded
     lines = [
         '<mujoco model="jfric">',
         f'  <option timestep="{timestep!r}" gravity="{down}" integrator="implicitfast"/>',
-        '  <compiler angle="radian"/>',
+        f'  <compiler angle="radian"{balance}/>',
         "  <worldbody>",
     ]
     for dof, part in builder.joints.items():
+        if dof in linked:
+            continue
         turns = problem.dofs[dof] == "rotation"
         kind, axis = ("hinge", "0 1 0") if turns else ("slide", "1 0 0")
         J = inertia[dof]
@@ -254,18 +293,24 @@ def _text(builder: _Builder, inertia, hanging, gravity: float, timestep: float) 
             f'diaginertia="{tiny!r} {tiny!r} {tiny!r}"/>',
             "    </body>",
         ]
+    attributes = {
+        dof: builder.joints[dof].text() + range_text(*ends.get(dof, ())) for dof in linked
+    }
+    lines += link_lines(problem, attributes)
     lines.append("  </worldbody>")
     if builder.tendons:
         lines.append("  <tendon>")
         for i, (w, part) in enumerate(builder.tendons.items(), 1):
             lines.append(f'    <fixed name="along.{i}"{part.text()}>')
-            pairs = zip(problem.axes, w, strict=True)
+            pairs = zip(builder.dofs, w, strict=True)
             lines += [f'      <joint joint={quoteattr(d)} coef="{c!r}"/>' for d, c in pairs if c]
             lines.append("    </fixed>")
         lines.append("  </tendon>")
     if builder.actuators:
         lines += ["  <actuator>", *(f"    {x}" for x in builder.actuators), "  </actuator>"]
-    states: list[Any] = [problem.initial[dof] for dof in problem.axes]
+    # The order of joints is that of the file: links go from parent to child, branch by branch.
+    order = re.findall('<joint name="([^"]*)"', "\n".join(lines))
+    states: list[Any] = [problem.initial[dof] for dof in order]
     q, v = (" ".join(repr(float(getattr(s, x))) for s in states) for x in "qv")
     lines += [f'  <keyframe><key name="start" qpos="{q}" qvel="{v}"/></keyframe>', "</mujoco>", ""]
     return "\n".join(lines)

@@ -61,14 +61,20 @@ def motion(mujoco: Any, model: Model, times: np.ndarray, timestep: float):
         np.zeros((len(times), compiled.nq)),
         dict(zip(steps, range(len(times)), strict=True)),
     )
-    found[0] = data.qpos
+    order = _order(compiled, model)
+    found[0] = data.qpos[order]
     for i in range(count):
         for j, values in enumerate(controls):
             data.ctrl[j] = values[i]
         mujoco.mj_step(compiled, data)
         if i + 1 in wanted:
-            found[wanted[i + 1]] = data.qpos
+            found[wanted[i + 1]] = data.qpos[order]
     return found
+
+
+def _order(compiled: Any, model: Model) -> np.ndarray:
+    """Places of the degrees of freedom in MuJoCo's vectors."""
+    return np.array([compiled.joint(dof).qposadr[0] for dof in model.dofs])
 
 
 def creep(mujoco: Any, model: Model, row: Row, timestep: float) -> Creep:
@@ -78,6 +84,7 @@ def creep(mujoco: Any, model: Model, row: Row, timestep: float) -> Creep:
     compiled.jnt_stiffness[:] = 0.0
     compiled.tendon_stiffness[:] = 0.0
     limit, w = row.friction.limit, row.direction
+    order = _order(compiled, model)
     push = limit * w
 
     def run(shake: float) -> float:
@@ -86,10 +93,10 @@ def creep(mujoco: Any, model: Model, row: Row, timestep: float) -> Creep:
         half = 0.0
         for i in range(count):
             wave = np.sin(2.0 * np.pi * FREQUENCY * i * timestep)
-            data.qfrc_applied[:] = push * (STEADY + shake * wave)
+            data.qfrc_applied[order] = push * (STEADY + shake * wave)
             mujoco.mj_step(compiled, data)
             if i + 1 == count // 2:
-                half = float(w @ data.qpos)
-        return (float(w @ data.qpos) - half) / (0.5 * HOLD)
+                half = float(w @ data.qpos[order])
+        return (float(w @ data.qpos[order]) - half) / (0.5 * HOLD)
 
     return Creep(run(0.0), run(SHAKEN))
