@@ -1,6 +1,7 @@
 import dataclasses
 import fnmatch
 import json
+import math
 
 import equinox as eqx
 import jax
@@ -157,6 +158,25 @@ def test_list_is_sound():
         problem = jfric.set_parameters(problems[entry.config], entry.set)
         for expected in entry.expected:
             resolve(parse_quantity(expected.quantity), problem)
+
+
+def test_listed_numbers_are_those_of_their_formulas():
+    """Closed forms of the staircase and of stops, as the comments of the list state them."""
+    for entry in cases():
+        values = {e.quantity: e.value for e in entry.expected}
+        if entry.name.startswith("ve0116 staircase"):
+            rest, d = 1500.0 / 5000.0, entry.set["friction.mu"] * 1000.0 / 5000.0
+            # The quotient is an exact integer on an edge, where its float may lie beyond.
+            turns = max(math.ceil(round((rest / d - 1.0) / 2.0, 9)), 0)
+            residual = rest - (-1) ** turns * (rest - 2 * turns * d)
+            assert values["event_count"] == turns
+            assert values["final.u"] == pytest.approx(residual if turns else 0.0, rel=1e-14)
+            assert values.get("last_event_time", 0.0) == pytest.approx(turns * HALF_PERIOD)
+        if entry.name.startswith("f2_stop load"):
+            f, r = entry.set["load.F"], 0.4 / entry.set["load.F"]
+            assert values["event_time(1)"] == pytest.approx(0.4 / (0.4**2 - f**2), rel=1e-14)
+            assert values["final.x"] == pytest.approx(0.25 / (f * (r**2 - 1)), rel=1e-14)
+            assert values["final.y"] == pytest.approx(2 * r / (f * (4 * r**2 - 1)), rel=1e-14)
 
 
 def test_variants_share_a_batch():
