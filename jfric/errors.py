@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 #: Longest text that a message repeats, and for which a similar name is looked for.
 LONGEST = 60
@@ -47,6 +48,25 @@ def require_no_text(where: str, value: object) -> None:
         raise ProblemError(
             f"{where}: found the text {quoted(value)}, expected a number in SI units"
         )
+
+
+def require_one_of(where: str, found: object, allowed: Iterable[str]) -> None:
+    """Raise :class:`ProblemError`, with the nearest choice, for what is not ``allowed``."""
+    names = list(allowed)
+    if found not in names:
+        near = nearest(str(found), names)
+        raise ProblemError(f"{where}: found {found!r}{near}, allowed are {', '.join(names)}")
+
+
+@contextlib.contextmanager
+def within(where: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Block whose errors, those of ``kinds`` as well, are :class:`ProblemError` that begin with
+    ``where``."""
+    try:
+        yield
+    except (ProblemError, *kinds) as error:
+        said = error.args[0] if isinstance(error, KeyError) else error
+        raise ProblemError(f"{where}{said}") from None
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:

@@ -8,48 +8,41 @@ from typing import Any
 from jfric.errors import ProblemError
 
 
+def import_package(name: str, user: str, extra: str) -> Any:
+    """The package or module ``name``, or a sentence on how to install it: ``user``: what needs it;
+    ``extra``: of jfric, with which it comes."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        package = name.partition(".")[0]
+        raise ProblemError(
+            f"{user} needs {package}, which is not installed (pip install jfric[{extra}])"
+        ) from None
+
+
 def import_xarray():
     """xarray, or a sentence on how to install it."""
-    try:
-        import xarray
-    except ImportError:
-        raise ProblemError(
-            "a sweep needs xarray, which is not installed (pip install jfric[sweep])"
-        ) from None
+    import_package("xarray", "a sweep", "sweep")
+    import xarray
+
     return xarray
 
 
 def import_mujoco() -> Any:
     """MuJoCo, or a sentence on how to install it."""
-    try:
-        import mujoco  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise ProblemError(
-            "a robot's file needs mujoco, which is not installed (pip install jfric[robots])"
-        ) from None
-    return mujoco
+    return import_package("mujoco", "a robot's file", "robots")
 
 
 def import_plotly():
     """plotly, with its figures and its library for pages, or a sentence on how to install it."""
-    try:
-        import plotly
-        import plotly.graph_objects
-        import plotly.offline
-    except ImportError:
-        raise ProblemError(
-            "a page to play with needs plotly, which is not installed (pip install jfric[view])"
-        ) from None
+    for part in ("graph_objects", "offline"):
+        import_package(f"plotly.{part}", "a page to play with", "view")
+    import plotly
+
     return plotly
 
 
 def import_pythonfmu(version: int) -> Any:
     """The library for units of the FMI ``version`` (2 or 3), or a sentence on how to install it."""
     name = "pythonfmu" if version == 2 else "pythonfmu3"
-    try:
-        library = importlib.import_module(name)
-    except ImportError:
-        raise ProblemError(
-            f"a unit of FMI {version} needs {name}, which is not installed (pip install jfric[fmi])"
-        ) from None
-    return library
+    return import_package(name, f"a unit of FMI {version}", "fmi")

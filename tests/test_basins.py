@@ -337,4 +337,4 @@ lyapunov = { interval = "0.5 s", intervals = 20, skip = 80, parts = 2 }
     path.write_text(text + checks)
     failed = [r.quantity for r in jfric.verify([path]) if not r.passed]
     assert len(failed) == 4
-    assert "a table [basins] with plane is missing" in failed[-1]
+    assert "a table [basins] with plane" in failed[-1]

@@ -24,7 +24,7 @@ from jfric.periodic import lockstep
 from jfric.periodic.path import OrbitPoint
 from jfric.periodic.path_store import Store
 from jfric.periodic.response_curve import ResponseCurve
-from jfric.verification.periodic_checks import periodic_job, periodic_results
+from jfric.verification.system_checks import system_jobs, system_results
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 
@@ -262,8 +262,8 @@ def test_a_file_that_names_its_response():
     assert loads(text).response == asked
     with pytest.raises(jfric.ProblemError, match=r"response\.start: .*Hz"):
         loads(text.replace("start = 0.8", "start = '0.8 Hz'"))
-    (job,) = periodic_job("lacks", dataclasses.replace(config, response={}), config.checks[-1:])
-    _, results = periodic_results(job)
+    (job,) = system_jobs("lacks", dataclasses.replace(config, response={}), config.checks[-1:])
+    _, results = system_results(job)
     assert not any(r.passed for r in results)
     assert any("a table [response] with load, start and stop" in r.quantity for r in results)
 

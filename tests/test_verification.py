@@ -138,7 +138,7 @@ def test_equilibria_that_cannot_be_found_fail(monkeypatch):
     def fail(self, quantity):
         raise jax.errors.JaxRuntimeError("INTERNAL: none")
 
-    monkeypatch.setattr("jfric.verification.static_checks.StaticValues.of", fail)
+    monkeypatch.setattr("jfric.verification.system_checks.SystemValues.of", fail)
     results = jfric.verify(case="janovsky_static_e1")
     assert results[-1].quantity == "did not run: INTERNAL: none"
     assert not any(r.passed for r in results)

@@ -11,15 +11,12 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_type_hints
 
 import typer
 
 from jfric.cli.interrupt import INTERRUPTED, say
 from jfric.errors import ProblemError, first_line, quoted
-
-if TYPE_CHECKING:
-    from jfric.numerics.printing import Shown
 
 Work = TypeVar("Work", bound=Callable[..., bool | None])
 
@@ -166,9 +163,10 @@ _VALUES = {bool: "", int: "N", float: "NUMBER", Path: "PATH"}
 
 
 def _parameters(record: Any) -> Iterator[inspect.Parameter]:
-    """Parameters for typer from the fields of a record."""
+    """Parameters for typer from the fields of a record, its own before those of its bases."""
     hints = get_type_hints(record, include_extras=True)
-    for field in dataclasses.fields(record):
+    own = inspect.get_annotations(record)
+    for field in sorted(dataclasses.fields(record), key=lambda field: field.name not in own):
         info = field.metadata.get("typer")
         hint = hints[field.name] if info is None else Annotated[hints[field.name], info]
         kind, *about = get_args(hint)
@@ -260,13 +258,28 @@ def console() -> Any:
     return terminal if terminal.is_terminal else Console(highlight=False, width=160)
 
 
-def tell(thing: str | Shown, style: str = "", *, whole: bool = False) -> None:
+def tell(thing: Any, style: str = "", *, whole: bool = False) -> None:
     """Print a sentence, or the table of a result, for people; ``whole``: without line breaks."""
     if _readers.get() != "people":
         return None
     if isinstance(thing, str):
         return console().print(thing, style=style, markup=False, soft_wrap=whole)
-    console().print(_table(thing), markup=False)
+    from jfric.numerics.printing import Shown, shown
+
+    found = thing if isinstance(thing, Shown) else shown(thing)
+    console().print(_table(*found), markup=False)
+
+
+def tell_rows(title: str, columns: Iterable[str], rows: list[tuple[str, ...]]) -> None:
+    """Print a table for people; columns as those of :class:`jfric.numerics.printing.Shown`."""
+    if _readers.get() == "people":
+        console().print(_table(title, columns, rows), markup=False)
+
+
+def tell_more(count: int, most: int, what: str) -> None:
+    """Print how many of ``count`` things are not in a list of at most so many."""
+    if count > most:
+        tell(f"and {count - most} more {what}".rstrip())
 
 
 def answer(content: Any) -> None:
@@ -277,27 +290,27 @@ def answer(content: Any) -> None:
         typer.echo(as_json(content))
 
 
-def _table(shown: Shown) -> Any:
+def _table(title: str, columns: Iterable[str], rows: Iterable[Any], below: str = "") -> Any:
     """A table as rich prints it."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(
         # As Text: of a string above or below a table, brackets would be markup.
-        title=Text(shown.title, "bold"),
+        title=Text(title, "bold"),
         title_justify="left",
-        caption=Text(shown.below, "table.caption") if shown.below else None,
+        caption=Text(below, "table.caption") if below else None,
         caption_justify="left",
         box=None,
         header_style="bold",
         pad_edge=False,
         padding=(0, 2, 0, 0),
     )
-    for column in shown.columns:
+    for column in columns:
         name, right = column.removeprefix(">"), column.startswith(">")
         side = "right" if right else "left"
         table.add_column(name, justify=side, overflow="fold", no_wrap=right)
-    for row in shown.rows:
+    for row in rows:
         table.add_row(*(Text(cell, COLOURS.get(cell, "")) for cell in row))
     return table
 

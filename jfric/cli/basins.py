@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jfric.cli import options
-from jfric.cli.app import called, command, tell, wrote
+from jfric.cli.app import called, command, tell, tell_more, wrote
+from jfric.cli.kept_results import computed_into, print_counts, write_figure
+from jfric.cli.loading import load_for_many
 from jfric.cli.options import setting
+from jfric.errors import ProblemError
 
 if TYPE_CHECKING:
     from jfric.periodic.basins import Basins
@@ -18,12 +20,10 @@ MOST_LISTED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class BasinsSettings:
+class BasinsSettings(options.BySolver):
     """Settings of ``jfric basins``."""
 
-    config: options.ConfigPath
     plane: list[str] | None = setting(
-        None,
         "Initial state and its values, PATH=LOW:HIGH:COUNT, or PATH=\\[A, B, ...]; sampled methods "
         "take PATH=LOW:HIGH. Values may carry units. Repeatable. Options that are not given are "
         "taken from the table \\[basins] of the file.",
@@ -31,38 +31,25 @@ class BasinsSettings:
         paths=True,
     )
     section: str | None = setting(
-        None,
         "Where motions are compared with themselves: once in each period of the loads (as by "
         "default), at each impact, at each event.NAME, or after an interval such as '0.5 s'.",
         metavar="NAME|TIME",
     )
-    longest: int | None = setting(None, "Longest period in returns; 8 by default.")
+    longest: int | None = setting("Longest period in returns; 8 by default.")
     tolerance: float | None = setting(
-        None, "Relative distance below which a state comes back; 1e-7 by default."
+        "Relative distance below which a state comes back; 1e-7 by default."
     )
-    give_up: int | None = setting(
-        None, "Returns after which nothing is recognised; 500 by default."
-    )
-    out: Path | None = setting(
-        None,
-        "Folder of the results (Zarr), instead of results/<name of the file>/basins-NNN. "
-        "The same command goes on after an interruption.",
-        metavar="FOLDER",
-    )
-    set_: options.Settings = None
+    give_up: int | None = setting("Returns after which nothing is recognised; 500 by default.")
+    out: options.StoreFolder = None
     method: str | None = setting(
-        None, "grid (as by default), zip, random, sobol or latin-hypercube.", metavar="NAME"
+        "grid (as by default), zip, random, sobol or latin-hypercube.", metavar="NAME"
     )
     samples: options.Samples = None
-    seed: int | None = setting(None, "Seed of a sampled method; 0 by default.")
-    solver: options.SolverName = None
-    flow: options.Flow = None
-    rtol: options.Rtol = None
-    option: options.Options = None
+    seed: int | None = setting("Seed of a sampled method; 0 by default.")
     chunk: options.Chunk = None
     devices: options.Devices = None
     workers: options.Workers = None
-    plot: bool = setting(False, "Also draw the basins (PNG).", "--plot")
+    plot: bool = setting("Also draw the basins (PNG).", False, name="--plot")
 
 
 @command(
@@ -75,16 +62,12 @@ def basins(given: BasinsSettings) -> bool:
 
     Exit status: 0, 1 where a run failed, 2 for bad input.
     """
-    from jfric.cli.kept_results import computed_into, print_counts, write_figure
-    from jfric.cli.loading import load_for_many
-    from jfric.errors import ProblemError
     from jfric.files.periodic_table import BASINS
     from jfric.files.write_toml import dump
     from jfric.periodic.basins import prepare_basins, run_basins
-    from jfric.verification.periodic_checks import basin_settings
+    from jfric.verification.system_checks import basin_settings
 
     chosen, solver = load_for_many(given)
-    title = chosen.title or given.config.stem
     own = {k: x for k in BASINS.table if (x := getattr(given, k)) is not None}
     chosen = replace(chosen, basins=dict(chosen.basins) | own)
     if "plane" not in chosen.basins:
@@ -94,7 +77,7 @@ def basins(given: BasinsSettings) -> bool:
         **basin_settings(chosen, own),
         solver=solver,
         config=dump(chosen),
-        title=title,
+        title=chosen.name,
         command=called(),
     )
     execution = {"chunk": given.chunk, "devices": given.devices, "workers": given.workers}
@@ -107,7 +90,7 @@ def basins(given: BasinsSettings) -> bool:
     if given.plot:
         from jfric.figures.basins_figure import plot_basins
 
-        write_figure(store.with_suffix(".png"), lambda: plot_basins(found, title=title))
+        write_figure(store.with_suffix(".png"), lambda: plot_basins(found, title=chosen.name))
     return not found.failed
 
 
@@ -117,8 +100,7 @@ def _print(found: Basins) -> None:
         state = [f"{dof} = {q:.6g}" for dof, q in zip(found.axes, a.q, strict=True)]
         state += [f"v.{dof} = {v:.6g}" for dof, v in zip(found.axes, a.v, strict=True)]
         tell(f"{number}: {a.share:.2%} +- {a.error:.2%}, period {a.period}, at {', '.join(state)}")
-    if len(found.attractors) > MOST_LISTED:
-        tell(f"and {len(found.attractors) - MOST_LISTED} more attractors")
+    tell_more(len(found.attractors), MOST_LISTED, "attractors")
     share, error = found.unrecognised
     if share:
         tell(f"not recognised: {share:.2%} +- {error:.2%} (chaotic, slow, or of a longer period)")

@@ -8,30 +8,29 @@ from typing import Any
 
 from jfric.cli import options
 from jfric.cli.app import command, status, tell
+from jfric.cli.kept_results import write_figure
+from jfric.cli.loading import load_changed
 from jfric.cli.options import setting
 from jfric.errors import ProblemError
 
 
 @dataclass(frozen=True, kw_only=True)
-class BiasSettings:
+class BiasSettings(options.OnSystem):
     """Settings of ``jfric bias``."""
 
-    config: options.ConfigPath
-    set_: options.Settings = None
     widths: str = setting(
         "0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4",
         "Smoothing widths \\[m/s or rad/s].",
         metavar="LIST",
     )
     stiffness: str | None = setting(
-        None,
         "Stiffnesses of bristles \\[N/m or N m/rad]: distance of LuGre elements from the "
         "set-valued law instead.",
         metavar="LIST",
     )
     option: options.Options = None
-    out: Path = setting(Path("bias.png"), "Figure written with --plot.", metavar="FILE")
-    plot: bool = setting(False, "Also draw a figure.", "--plot")
+    out: Path = setting("Figure written with --plot.", Path("bias.png"), metavar="FILE")
+    plot: bool = setting("Also draw a figure.", False, name="--plot")
 
 
 @command(
@@ -47,17 +46,13 @@ def bias(given: BiasSettings) -> None:
     contact_stiffness=1e7). With --stiffness the distance is that of LuGre elements from the
     set-valued law that they tend to as their bristles become stiff.
     """
-    from jfric.cli.kept_results import write_figure
-    from jfric.cli.loading import load_changed
     from jfric.figures.bias_figure import bias_figure, bristle_figure
     from jfric.files.solver_choice import choose_solver, parse_options
-    from jfric.numerics.printing import shown
     from jfric.solvers.bias_of_bristles import bristle_bias
     from jfric.solvers.bias_of_smoothing import smoothing_bias
 
-    chosen = load_changed(given.config, given.set_)
+    chosen = load_changed(given)
     figure: Any
-    title = chosen.title or given.config.stem
     with status(given.config.stem) as announce:
         announce("simulating")
         if given.stiffness is not None:
@@ -68,10 +63,10 @@ def bias(given: BiasSettings) -> None:
             words = parse_options(given.option or [], name="smoothed")
             solver, _ = choose_solver(chosen.solver, **words)
             found, figure = smoothing_bias(chosen.problem, values, solver), bias_figure
-    tell(title, "bold")
-    tell(shown(found))
+    tell(chosen.name, "bold")
+    tell(found)
     if given.plot:
-        write_figure(given.out, lambda: figure(found, title), "--out")
+        write_figure(given.out, lambda: figure(found, chosen.name), "--out")
 
 
 def _numbers(text: str, option: str, example: str) -> list[float]:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from jfric.cli import options
-from jfric.cli.app import command, status, tell, wrote
+from jfric.cli.app import command, status, tell, tell_rows, wrote
+from jfric.cli.loading import load_changed
 from jfric.cli.options import setting
-from jfric.errors import ProblemError, nearest
+from jfric.cli.values import names_in
+from jfric.errors import require_one_of
 
 if TYPE_CHECKING:
     from jfric.exports import MjcfExport
@@ -19,29 +21,27 @@ FORMATS = ("mjcf", "fmu")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportSettings:
+class ExportSettings(options.OnSystem):
     """Settings of ``jfric export``."""
 
-    config: options.ConfigPath
-    set_: options.Settings = None
     to: str = setting(
-        "mjcf", "Format: mjcf (MuJoCo) or fmu (a unit of co-simulation).", metavar="NAME"
+        "Format: mjcf (MuJoCo) or fmu (a unit of co-simulation).", "mjcf", metavar="NAME"
     )
-    out: Path | None = setting(None, "File to write; CONFIG with .xml or .fmu unless given.")
+    out: Path | None = setting("File to write; CONFIG with .xml or .fmu unless given.")
     inputs: str | None = setting(
-        None, "Functions of time that the other tool sets (fmu), with commas.", metavar="NAMES"
+        "Functions of time that the other tool sets (fmu), with commas.", metavar="NAMES"
     )
     outputs: str | None = setting(
-        None, "Quantities that it reads (fmu), with commas; all unless given.", metavar="NAMES"
+        "Quantities that it reads (fmu), with commas; all unless given.", metavar="NAMES"
     )
-    fmi: int = setting(2, "Version of FMI, 2 or 3 (fmu).")
+    fmi: int = setting("Version of FMI, 2 or 3 (fmu).", 2)
     friction: str = setting(
-        "auto", "Form of friction: auto, frictionloss or lugre.", metavar="NAME"
+        "Form of friction: auto, frictionloss or lugre.", "auto", metavar="NAME"
     )
-    presliding: float = setting(1e-4, "Deflection of a bristle at its limit \\[m or rad].")
-    timestep: float = setting(1e-3, "Step of the other simulator \\[s].")
+    presliding: float = setting("Deflection of a bristle at its limit \\[m or rad].", 1e-4)
+    timestep: float = setting("Step of the other simulator \\[s].", 1e-3)
     compare: bool = setting(
-        True, "Simulate both, and print the difference.", "--compare/--no-compare"
+        "Simulate both, and print the difference.", True, name="--compare/--no-compare"
     )
 
 
@@ -58,15 +58,10 @@ def export(given: ExportSettings) -> None:
     MuJoCo's joints have frictionloss (Coulomb's law, softened); where the installed version has it,
     a law with a static limit becomes a bristle (LuGre).
     """
-    from jfric.cli.loading import load_changed
     from jfric.exports import export_mjcf
 
-    if given.to not in FORMATS:
-        raise ProblemError(
-            f"--to: found {given.to!r}{nearest(given.to, FORMATS)}, allowed are "
-            f"{', '.join(FORMATS)}"
-        )
-    chosen = load_changed(given.config, given.set_)
+    require_one_of("--to", given.to, FORMATS)
+    chosen = load_changed(given)
     if given.to == "fmu":
         _export_fmu(given, chosen)
         return
@@ -81,7 +76,7 @@ def export(given: ExportSettings) -> None:
         )
     path = given.out or Path(given.config.with_suffix(".xml").name)
     found.write(path)
-    tell(chosen.title or given.config.stem, "bold")
+    tell(chosen.name, "bold")
     if found.mujoco is not None:
         _print_differences(found)
     tell("not represented:" if found.lost else "all is represented")
@@ -94,18 +89,15 @@ def _export_fmu(given: ExportSettings, chosen: Config) -> None:
     """Write a unit of co-simulation, and print its variables."""
     from jfric.exports import export_fmu
 
-    def names(text: str | None) -> list[str]:
-        return [name.strip() for name in (text or "").split(",") if name.strip()]
-
     found = export_fmu(
         chosen.problem,
         given.out or Path(given.config.with_suffix(".fmu").name),
-        inputs=names(given.inputs),
-        outputs=None if given.outputs is None else names(given.outputs),
+        inputs=names_in(given.inputs),
+        outputs=None if given.outputs is None else names_in(given.outputs),
         version=given.fmi,
         solver=chosen.solver,
     )
-    tell(chosen.title or given.config.stem, "bold")
+    tell(chosen.name, "bold")
     tell(f"inputs: {', '.join(found.inputs) or 'none'}")
     tell(f"outputs: {', '.join(found.outputs)}")
     tell(f"parameters: {', '.join(found.parameters)}")
@@ -114,15 +106,13 @@ def _export_fmu(given: ExportSettings, chosen: Config) -> None:
 
 def _print_differences(found: MjcfExport) -> None:
     """Print the distances of the two motions, and velocities of creep."""
-    from jfric.numerics.printing import Shown
-
     columns = "position", ">largest", ">rms", ">at the end", ">way of the exact motion"
     rows = [
         (dof, *(f"{number:.3e}" for number in (x.largest, x.rms, x.at_end, x.travel)))
         for dof, x in found.differences.items()
     ]
-    tell(Shown(f"MuJoCo {found.mujoco} less the exact motion", columns, rows))
+    tell_rows(f"MuJoCo {found.mujoco} less the exact motion", columns, rows)
     rows = [(name, f"{x.steady:.3e}", f"{x.shaken:.3e}") for name, x in found.creep.items()]
     if rows:
         title = "Creep per second at half of the limit, where the exact law rests"
-        tell(Shown(title, ("friction", ">held", ">shaken at 10 Hz"), rows))
+        tell_rows(title, ("friction", ">held", ">shaken at 10 Hz"), rows)

@@ -11,9 +11,12 @@ import typer
 from jfric.cli import options
 from jfric.cli.app import answer, command, status, tell, wrote
 from jfric.cli.interrupt import NOTHING, kept
+from jfric.cli.kept_results import write_page
+from jfric.cli.loading import load_changed
 from jfric.cli.options import argument, setting
 from jfric.cli.run_fit import RESIDUALS, free_of, read_records, run_fit
-from jfric.errors import ProblemError, nearest
+from jfric.cli.values import names_in, to_seconds
+from jfric.errors import ProblemError, require_one_of
 from jfric.optional import import_plotly
 from jfric.sweeps.progress import Progress
 
@@ -36,10 +39,9 @@ COMPARED = {
 class FitSettings:
     """Settings of ``jfric fit``."""
 
-    config: Path | None = argument(None, "TOML file that describes the system.", metavar="CONFIG")
+    config: Path | None = argument("TOML file that describes the system.", metavar="CONFIG")
     data: options.Measured = None
     free: list[str] | None = setting(
-        None,
         "Parameter and its bounds, PATH=LOW:HIGH; :linear or :log chooses the scale, :each a value "
         "for each record, :varies values around a common mean. Repeatable; the table fit of the "
         "file unless given.",
@@ -47,58 +49,52 @@ class FitSettings:
         paths=True,
     )
     init: Path | None = setting(
-        None,
         "Print a table \\[data] for this measured file, to be checked, and end: columns, units, "
         "sample rate, what is missing.",
         metavar="FILE",
     )
     set_: options.Settings = None
     residual: str = setting(
-        "output",
         "output: simulated beside measured; input: force of the controller in closed loop; "
         "windows: short windows with free initial states; both: input and windows together; "
         "inverse: forces that the measured motion needs, without simulation; steady: periodic "
         "motions, for files without a column of times; joints: friction and inertia of a robot "
         "from positions and torques of all joints.",
+        "output",
         metavar="NAME",
     )
     window: str | None = setting(
-        None,
         "Length of the windows: 1 s unless given; of --search shooting an eighth of the record.",
         metavar="TIME",
     )
     states: str | None = setting(
-        None,
         "Where elements that remember begin: free, steady or given; in windows also followed, with "
         "the measured motion before.",
         metavar="NAME",
     )
-    observe: str | None = setting(None, "Signals to compare; all by default.", metavar="NAMES")
-    starts: int = setting(8, "Starts of the optimiser.")
+    observe: str | None = setting("Signals to compare; all by default.", metavar="NAMES")
+    starts: int = setting("Starts of the optimiser.", 8)
     search: str = setting(
-        "starts",
         "starts: descents from the best of a sample; global: of a larger one, on growing parts of "
         "the records; shooting: on short windows before that.",
+        "starts",
         metavar="NAME",
     )
     schedule: str | None = setting(
-        None,
         "Lengths of the growing parts, such as '1 s, 5 s'; the whole comes last.",
         metavar="TIMES",
     )
     hold: options.Hold = "zero"
-    loss: str = setting("linear", "linear, huber, soft_l1 or cauchy.", metavar="NAME")
-    seed: int = setting(0, "Seed of the starts.")
+    loss: str = setting("linear, huber, soft_l1 or cauchy.", "linear", metavar="NAME")
+    seed: int = setting("Seed of the starts.", 0)
     comparison: bool = setting(
-        False,
         "Also compare laws of friction on held-out data, as jfric compare does.",
-        "--compare-laws",
+        False,
+        name="--compare-laws",
     )
-    out: Path | None = setting(
-        None, "Result (JSON), instead of results/<name of the file>/fit-NNN.json."
-    )
-    posterior: int = setting(0, "Samples of the posterior to draw (needs jfric\\[bayes]).", min=0)
-    report: Path | None = setting(None, "Also write a page with all plots.", metavar="FILE.html")
+    out: Path | None = setting("Result (JSON), instead of results/<name of the file>/fit-NNN.json.")
+    posterior: int = setting("Samples of the posterior to draw (needs jfric\\[bayes]).", 0, min=0)
+    report: Path | None = setting("Also write a page with all plots.", metavar="FILE.html")
     json_: options.Json = False
 
 
@@ -114,15 +110,14 @@ def fit(given: FitSettings) -> bool | None:
     """
     if given.init is not None:
         return _print_proposal(given.config, given.init)
-    config, data = _required(given)
+    data = _required(given)
     from jfric.cli.fit_record import fit_record, profiles, samples, write_record
-    from jfric.cli.loading import load_changed
     from jfric.fits.hierarchical import HierarchicalFit
     from jfric.fits.optimise.levenberg_marquardt import Outcome
 
     if given.report is not None:
         import_plotly()
-    chosen = load_changed(config, given.set_)
+    chosen = load_changed(given)
     if given.residual == "joints":
         from jfric.cli.fit_joints import fit_joints
 
@@ -150,13 +145,12 @@ def fit(given: FitSettings) -> bool | None:
         record = fit_record(result, chosen, data, free, words, **extra)
         path = write_record(given, "fit", record)
         if given.report is not None:
-            from jfric.cli.kept_results import write_page
             from jfric.figures.view.fit_view import fit_page, read_fit
 
             # Of what was written, as `jfric view` makes it.
             write_page(given.report, fit_page(read_fit(path), path.stem), "--report")
     answer(record | {"files": [path, *filter(None, [given.report])]})
-    tell(chosen.title or config.stem, "bold")
+    tell(chosen.name, "bold")
     tell(str(made))
     if drawn is not None:
         _print_posterior(drawn)
@@ -167,35 +161,26 @@ def fit(given: FitSettings) -> bool | None:
     return result.outcome == Outcome.CONVERGED
 
 
-def _required(given: FitSettings) -> tuple[Path, list[Path]]:
-    """The file and the records, which only a proposal may omit; a wrong residual is refused."""
+def _required(given: FitSettings) -> list[Path]:
+    """The records, which only a proposal may omit, as the file; a wrong residual is refused."""
     if not given.config:
         raise ProblemError("CONFIG: missing, such as system.toml")
     if not given.data:
         raise ProblemError("--data: missing, such as --data record.csv")
-    if given.residual not in RESIDUALS:
-        near = nearest(given.residual, RESIDUALS)
-        allowed = ", ".join(RESIDUALS)
-        raise ProblemError(f"--residual: found {given.residual!r}{near}, allowed are {allowed}")
-    return given.config, given.data
+    require_one_of("--residual", given.residual, RESIDUALS)
+    return given.data
 
 
 def _options(given: FitSettings) -> dict[str, Any]:
     """Settings of a fit, as its record stores them."""
-    from jfric.cli.values import to_seconds
-
-    schedule = observe = None
-    if given.schedule is not None:
-        schedule = [to_seconds(text.strip(), "--schedule") for text in given.schedule.split(",")]
-    if given.observe is not None:
-        observe = [name.strip() for name in given.observe.split(",")]
+    schedule = [to_seconds(text, "--schedule") for text in names_in(given.schedule)]
     return {
         "residual": given.residual,
         "window": to_seconds(given.window, "--window"),
         "states": given.states,
-        "observe": observe,
+        "observe": names_in(given.observe) or None,
         "search": given.search,
-        "schedule": schedule,
+        "schedule": schedule or None,
         "starts": given.starts,
         "hold": given.hold,
         "loss": given.loss,
@@ -206,7 +191,6 @@ def _compare(
     given: FitSettings, config: Config, data: list[Path], free: dict[str, Free]
 ) -> LawComparison:
     """Compare friction laws on held-out data, fitted to the residual of the fit."""
-    from jfric.cli.values import to_seconds
     from jfric.fits.comparison.compare_laws import compare_laws
 
     config = config.opened()

@@ -28,7 +28,7 @@ def fit_joints(given: Any, config: Config, data: Sequence[Path]) -> bool:
     robot = path.with_suffix(".toml")
     robot.write_text(dump(found.problem), "utf-8")
     answer(record | {"files": [path, robot]})
-    tell(config.title or Path(config.path).stem, "bold")
+    tell(config.name, "bold")
     tell(str(found), whole=True)
     tell(found.numbers())
     wrote(path, robot)

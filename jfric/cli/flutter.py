@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jfric.cli import options
 from jfric.cli.app import command, tell, wrote
+from jfric.cli.kept_results import add_figure, write_rows
+from jfric.cli.loading import load_changed
 from jfric.cli.options import setting
+from jfric.cli.values import followed, names_in, parse_interval
 from jfric.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -18,28 +20,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlutterSettings:
+class FlutterSettings(options.OnSystem):
     """Settings of ``jfric flutter``."""
 
-    config: options.ConfigPath
-    vary: str | None = setting(
-        None,
-        "Parameter and its interval; by default those of the file's table \\[statics].",
-        metavar="PATH=START:STOP",
-        paths=True,
-    )
+    vary: options.Interval = None
     second: str | None = setting(
-        None,
         "Second parameter: its value at the start, and that to which the first boundary is "
         "followed.",
         metavar="PATH=START:STOP",
         paths=True,
     )
-    points: int = setting(101, "Values of the parameter.")
+    points: int = setting("Values of the parameter.", 101)
     moving: str | None = setting(
-        None, "Degrees of freedom that turn or run steadily, separated by commas.", metavar="NAMES"
+        "Degrees of freedom that turn or run steadily, separated by commas.", metavar="NAMES"
     )
-    set_: options.Settings = None
     out: options.ResultFolder = None
     plot: options.Plot = False
 
@@ -54,28 +48,19 @@ def flutter(given: FlutterSettings) -> None:
     Prints the boundaries with their largest derivatives and writes all rows (CSV). Exit status: 0,
     2 for bad input.
     """
-    from jfric.cli.loading import load_changed
-    from jfric.cli.values import parse_interval
+    from jfric.files import output
     from jfric.periodic.flutter import continue_flutter
     from jfric.periodic.flutter import flutter as found_over
     from jfric.system.naming import set_parameters
 
-    chosen = load_changed(given.config, given.set_)
-    problem, wanted = chosen.problem, dict(chosen.statics)
-    if given.vary is not None:
-        wanted = parse_interval(problem, given.vary)
-    if not wanted:
-        raise ProblemError(
-            "--vary: not given, and the file has no table [statics]; give --vary PATH=START:STOP"
-        )
+    chosen = load_changed(given)
+    problem, wanted = chosen.problem, followed(chosen, given.vary)
     other = parse_interval(problem, given.second, "--second") if given.second else None
     if other is not None:
         problem = set_parameters(problem, {other["vary"]: other["start"]})
-    moving = [name.strip() for name in (given.moving or "").split(",") if name.strip()]
     ends = wanted["vary"], wanted["start"], wanted["stop"]
-    path = found_over(problem, *ends, points=given.points, moving=moving)
-    title = chosen.title or given.config.stem
-    tell(title, "bold")
+    path = found_over(problem, *ends, points=given.points, moving=names_in(given.moving))
+    tell(chosen.name, "bold")
     _print_path(path)
     boundary = None
     if other is not None:
@@ -83,22 +68,25 @@ def flutter(given: FlutterSettings) -> None:
             raise ProblemError("--second: there is no boundary in the interval of --vary")
         boundary = continue_flutter(path, path.onsets[0], other["vary"], other["stop"])
         tell(f"boundary with {len(boundary.parameter)} points, end: {boundary.outcome}")
-    files = _write(path, boundary, given.out or Path("results") / given.config.stem)
+    content = {"parameter": path.name, "onsets": [vars(onset) for onset in path.onsets]}
+    files = write_rows(given.folder, "flutter", _columns(path), content)
+    if boundary is not None:
+        columns = _of_boundary(boundary)
+        files.insert(1, files[0].with_name(f"{files[0].stem}-boundary.csv"))
+        output.write_trajectory(files[1], columns, dict.fromkeys(columns, ""))
     if given.plot:
         from jfric.figures.flutter_figure import plot_flutter
 
-        files.append(files[0].with_suffix(".png"))
-        plot_flutter(path, title=title).savefig(files[-1], dpi=150)
+        add_figure(files, lambda: plot_flutter(path, title=chosen.name))
     wrote(*files)
 
 
 def _print_path(path: FlutterPath) -> None:
     """Print where stability changes, and what moves these places most."""
-    from jfric.numerics.printing import shown
     from jfric.system.expression import Expression
     from jfric.system.naming import parameters
 
-    tell(shown(path))
+    tell(path)
     if not path.onsets:
         last = path.growth[-1]
         tell(f"no change of stability; growth rate at the end: {last:.6g} 1/s")
@@ -131,19 +119,3 @@ def _of_boundary(found: FlutterBoundary) -> dict[str, np.ndarray]:
         "slope": found.slope,
         "frequency": found.frequency,
     }
-
-
-def _write(path: FlutterPath, boundary: FlutterBoundary | None, folder: Path) -> list[Path]:
-    """Write all rows (CSV), the places where stability changes (JSON), and a boundary (CSV)."""
-    from jfric.cli.kept_results import write_json
-    from jfric.files import output
-
-    place = output.reserve(folder, "flutter")
-    tables = {place.with_suffix(".csv"): _columns(path)}
-    if boundary is not None:
-        tables[place.with_name(f"{place.stem}-boundary.csv")] = _of_boundary(boundary)
-    for file, columns in tables.items():
-        output.write_trajectory(file, columns, dict.fromkeys(columns, ""))
-    content = {"parameter": path.name, "onsets": [vars(onset) for onset in path.onsets]}
-    write_json(place, content)
-    return [*tables, place]

@@ -20,13 +20,13 @@ class InitSettings:
     """Settings of ``jfric init``."""
 
     kind: str = argument(
-        ...,
         f"{_KINDS}; or the name of a system of the package, such as ve0116; the shell completes "
         "these names.",
+        ...,
         metavar="|".join([*STARTERS, "NAME"]),
         autocompletion=starting_files,
     )
-    path: Path | None = argument(None, "File to write; KIND.toml unless given.", metavar="FILE")
+    path: Path | None = argument("File to write; KIND.toml unless given.", metavar="FILE")
 
 
 @command("Begin", epilog="Examples: jfric init drive slide.toml | jfric init ve0116")

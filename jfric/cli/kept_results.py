@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jfric.cli.app import called, tell, wrote
 from jfric.cli.interrupt import kept
 from jfric.errors import ProblemError
-from jfric.files import output
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ def computed_into(
     """Result of ``compute``, and the folder in which ``compute`` stores the result: that of the
     option ``--out``, or the next free ``KIND-NNN`` of the configuration. ``keeps``: sentence on the
     stored part of an interrupted run."""
-    store = given.out or _free_folder(Path("results") / given.config.stem, kind, ending)
+    store = given.out or _free_folder(given.folder, kind, ending)
     try:
         with kept(lambda: keeps(store)):
             return compute(store), store
@@ -67,7 +67,27 @@ def _free_folder(directory: Path, kind: str, ending: str) -> Path:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write ``content`` with the command line of this call."""
+    from jfric.files import output
+
     output.write_json(path, {"command": called()} | dict(content))
+
+
+def write_rows(
+    folder: Path,
+    kind: str,
+    columns: Mapping[str, np.ndarray],
+    content: Mapping[str, Any],
+    units: Mapping[str, str] | None = None,
+) -> list[Path]:
+    """Write the columns of a result (CSV), and beside them its ``content`` (JSON), under the next
+    free name ``KIND-NNN`` in ``folder``; returns the two files."""
+    from jfric.files import output
+
+    place = output.reserve(folder, kind)
+    table = place.with_suffix(".csv")
+    output.write_trajectory(table, dict(columns), dict(units or dict.fromkeys(columns, "")))
+    write_json(place, {**content, "trajectory": table.name})
+    return [table, place]
 
 
 def print_counts(total: int, computed: int, seconds: float) -> None:
@@ -82,6 +102,11 @@ def write_figure(path: Path, figure: Callable[[], Figure], option: str = "--plot
     """Draw to ``path`` and print its name."""
     save_figure(path, figure, option)
     wrote(path)
+
+
+def add_figure(files: list[Path], figure: Callable[[], Figure]) -> None:
+    """Draw to the name of the first of ``files``, and add the picture to them."""
+    files.append(save_figure(files[0].with_suffix(".png"), figure))
 
 
 def save_figure(path: Path, figure: Callable[[], Figure], option: str = "--plot") -> Path:

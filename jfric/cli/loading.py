@@ -16,16 +16,17 @@ if TYPE_CHECKING:
     from jfric.solvers.base import AbstractSolver
 
 
-def load_changed(path: Path, settings: list[str] | None) -> Config:
-    """Read ``path`` and apply ``settings``; remarks on unusual but allowed properties of the system
-    go to standard error."""
+def load_changed(given: Any) -> Config:
+    """The system of a command's record with the changes of ``--set``; remarks on unusual but
+    allowed properties of the system go to standard error."""
     from jfric.files.overrides import apply_overrides
     from jfric.files.read_toml import load_config
     from jfric.system.bristle_checks import passivity_remarks
 
-    _require_file(path)
-    chosen = load_config(path)
-    chosen = dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, settings or []))
+    _require_file(given.config)
+    chosen = load_config(given.config)
+    changed = apply_overrides(chosen.problem, given.set_ or [])
+    chosen = dataclasses.replace(chosen, problem=changed)
     for remark in passivity_remarks(chosen.problem.resolved()):
         typer.echo(f"mind: {remark}", err=True)
     return chosen
@@ -63,7 +64,7 @@ def load_for_many(given: Any) -> tuple[Config, AbstractSolver]:
     apart = any(place is not None for place in elsewhere)
     use_devices(1 if apart else given.devices)
     words = solver_words(given)
-    chosen = load_changed(given.config, given.set_)
+    chosen = load_changed(given)
     return chosen, choose_solver(chosen.solver, **words)[0]
 
 
@@ -73,7 +74,7 @@ def load_solved(given: Any) -> Config:
     from jfric.files.solver_choice import choose_solver
 
     words = solver_words(given)
-    chosen = load_changed(given.config, given.set_)
+    chosen = load_changed(given)
     return dataclasses.replace(chosen, solver=choose_solver(chosen.solver, **words)[1])
 
 

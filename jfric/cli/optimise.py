@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jfric.cli import options
 from jfric.cli.app import answer, command, status, tell, wrote
+from jfric.cli.kept_results import write_json, write_page
+from jfric.cli.loading import load_changed, solver_words
 from jfric.cli.options import setting
 from jfric.errors import ProblemError
 
@@ -17,45 +18,35 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimiseSettings:
+class OptimiseSettings(options.BySolver):
     """Settings of ``jfric optimise``."""
 
-    config: options.ConfigPath
     free: list[str] | None = setting(
-        None,
         "Number or list that may change, PATH=LOW:HIGH, with :log on a logarithmic scale. "
         "Repeatable. Options that are not given are taken from the table \\[optimise] of the file.",
         metavar="PATH=BOUNDS",
         paths=True,
     )
     objective: str | None = setting(
-        None,
         "What becomes as small as possible: a formula in observables and parameters, time.end or "
         "'rms.v.x + 0.1*max.a.x'.",
         metavar="FORMULA",
     )
     constraint: list[str] | None = setting(
-        None,
         "What must hold: 'final.x == 20 mm', 'max.v.x <= 0.5'. Repeatable.",
         metavar="COMPARISON",
     )
     observe: list[str] | None = setting(
-        None, "Observable by a name for formulas, early='x(1 s)'. Repeatable.", metavar="NAME=NAME"
+        "Observable by a name for formulas, early='x(1 s)'. Repeatable.", metavar="NAME=NAME"
     )
     method: str | None = setting(
-        None,
         "slsqp (by default) or trust-constr, with exact gradients; adam, without constraints; "
         "cobyqa or direct, without derivatives.",
         metavar="NAME",
     )
-    starts: int | None = setting(None, "Number of starts; 1 by default.")
-    seed: int | None = setting(None, "Seed of further starts; 0 by default.")
-    iterations: int | None = setting(None, "Largest number of iterations from each start.")
-    set_: options.Settings = None
-    solver: options.SolverName = None
-    flow: options.Flow = None
-    rtol: options.Rtol = None
-    option: options.Options = None
+    starts: int | None = setting("Number of starts; 1 by default.")
+    seed: int | None = setting("Seed of further starts; 0 by default.")
+    iterations: int | None = setting("Largest number of iterations from each start.")
     out: options.ResultFolder = None
     json_: options.Json = False
 
@@ -72,28 +63,25 @@ def optimise(given: OptimiseSettings) -> bool:
     input.
     """
     from jfric import optima
-    from jfric.cli.kept_results import write_json, write_page
-    from jfric.cli.loading import load_changed, solver_words
     from jfric.files.config import Config
     from jfric.files.output import reserve
     from jfric.files.solver_choice import choose_solver
     from jfric.files.write_toml import dump
     from jfric.numerics.printing import shown
 
-    chosen = load_changed(given.config, given.set_)
+    chosen = load_changed(given)
     solver, settings = choose_solver(chosen.solver, **solver_words(given))
     arguments = _arguments(given, chosen.problem, chosen.optimise)
-    title = chosen.title or given.config.stem
-    with status(title):
+    with status(chosen.name):
         found = optima.optimise(chosen.problem, **arguments, solver=solver)
-    path = reserve(given.out or Path("results") / given.config.stem, "optimise")
+    path = reserve(given.folder, "optimise")
     content = _content(found)
     write_json(path, {"config_file": str(given.config), "solver": settings} | content)
     better = path.with_suffix(".toml")
-    whole = Config(found.problem, title, chosen.source, chosen.description, chosen.outputs)
+    whole = Config(found.problem, chosen.name, chosen.source, chosen.description, chosen.outputs)
     write_page(better, dump(whole), "--out")
     answer(content | {"files": [path, better]})
-    tell(title, "bold")
+    tell(chosen.name, "bold")
     tell(shown(found)._replace(below=""))
     for text in found.remarks:
         tell(f"mind: {text}", whole=True)

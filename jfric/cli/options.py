@@ -4,6 +4,7 @@ several commands share."""
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,16 +61,32 @@ ResultFolder = Annotated[
     Path | None,
     typer.Option(help="Folder of the result files, instead of results/<name of the file>."),
 ]
+StoreFolder = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of the results (Zarr), instead of a free one in results/<name of the file>. "
+        "The same command goes on after an interruption.",
+        metavar="FOLDER",
+    ),
+]
+Interval = Annotated[
+    str | None,
+    typer.Option(
+        help="Parameter and its interval; by default those of the file's table \\[statics].",
+        metavar="PATH=START:STOP",
+        autocompletion=parameter_paths,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else.")]
 Plot = Annotated[bool, typer.Option("--plot", help="Also write a figure (PNG).")]
 Drawn = Annotated[bool, typer.Option("--plot", help="Also draw the results (PNG).")]
 
 
 def setting(
-    default: Any,
     help: str,
-    name: str | None = None,
+    default: Any = None,
     *,
+    name: str | None = None,
     metavar: str | None = None,
     paths: bool = False,
     **more: Any,
@@ -85,7 +102,7 @@ def setting(
     return _field(default, info)
 
 
-def argument(default: Any, help: str, *, metavar: str, **more: Any) -> Any:
+def argument(help: str, default: Any = None, *, metavar: str, **more: Any) -> Any:
     """Field of a record of settings, as an argument of the command line."""
     return _field(default, typer.Argument(metavar=metavar, help=help, **more))
 
@@ -93,3 +110,32 @@ def argument(default: Any, help: str, *, metavar: str, **more: Any) -> Any:
 def _field(default: Any, info: Any) -> Any:
     default = dataclasses.MISSING if default is ... else default
     return dataclasses.field(default=default, metadata={"typer": info})
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnSystem:
+    """Settings of every command on the system of a file."""
+
+    config: ConfigPath
+    set_: Settings = None
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the result files: that of ``--out``, or the one of the system."""
+        return getattr(self, "out", None) or Path("results") / self.config.stem
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnMotion(OnSystem):
+    """Settings of every command that computes motions of a system."""
+
+    flow: Flow = None
+    rtol: Rtol = None
+    option: Options = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BySolver(OnMotion):
+    """Settings of every command that computes motions by a solver of choice."""
+
+    solver: SolverName = None

@@ -4,63 +4,55 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jfric.cli import options
-from jfric.cli.app import command, status, tell, wrote
+from jfric.cli.app import command, status, tell, tell_more, tell_rows, wrote
+from jfric.cli.kept_results import add_figure, write_rows
+from jfric.cli.loading import load_solved
 from jfric.cli.options import setting
 
 if TYPE_CHECKING:
     from jfric.files.config import Config
     from jfric.periodic.orbit import PeriodicOrbit
     from jfric.results.solution import Solution
+    from jfric.system.problem import Problem
 
 #: Outputs over a period, and most events and multipliers that are listed.
 OUTPUTS, MOST_LISTED = 401, 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class PeriodicSettings:
+class PeriodicSettings(options.OnMotion):
     """Settings of ``jfric periodic``."""
 
-    config: options.ConfigPath
     parameter: str | None = setting(
-        None,
         "Follow the motion over this parameter; values may carry units. With --branch and --curve "
         "by default that of the file.",
         metavar="PATH=START:STOP",
         paths=True,
     )
     branch: str | None = setting(
-        None,
         "Follow the branch that leaves this special point of the path as well: flip(1) or "
         "branch_point(1).",
         metavar="KIND(NUMBER)",
     )
-    side: int = setting(1, "To which side the branch leaves, 1 or -1.", metavar="1|-1")
+    side: int = setting("To which side the branch leaves, 1 or -1.", 1, metavar="1|-1")
     curve: str | None = setting(
-        None,
         "Follow this special point of the path over a second parameter: fold(1), flip(1), torus(1) "
         "or event_change(1).",
         metavar="KIND(NUMBER)",
     )
     over: str | None = setting(
-        None,
         "The second parameter of --curve, from its value in the file to this one.",
         metavar="PATH=STOP[:COUNT]",
         paths=True,
     )
-    set_: options.Settings = None
     show: str | None = setting(
-        None,
         "Observables of a period to write and draw, separated by commas (max.x, rms.v.x).",
         metavar="NAMES",
     )
-    flow: options.Flow = None
-    rtol: options.Rtol = None
-    option: options.Options = None
     out: Path | None = setting(
-        None,
         "Folder of the result files, instead of results/<name of the file>, of a path with "
         "--parameter path-NNN there: the same command goes on after an interruption.",
         metavar="FOLDER",
@@ -96,17 +88,16 @@ def periodic(given: PeriodicSettings) -> bool:
 
 def _find(given: PeriodicSettings) -> bool:
     """Find, print and write the orbit of a configuration; returns whether there is one."""
-    from jfric.cli.loading import load_solved
-    from jfric.files.write_toml import dump
+    import numpy as np
+
     from jfric.periodic.solving import periodic_orbit
     from jfric.system.control import controllers
-    from jfric.verification.periodic_checks import orbit_settings
+    from jfric.verification.system_checks import orbit_settings
 
     chosen, names = load_solved(given), given.observed
     if controllers(chosen.problem):
         return _find_sampled(given, chosen)
-    title = chosen.title or given.config.stem
-    tell(title, "bold")
+    tell(chosen.name, "bold")
     with status(given.config.stem) as announce:
         announce("looking for the periodic motion")
         orbit = periodic_orbit(chosen.problem, **orbit_settings(chosen))
@@ -120,13 +111,17 @@ def _find(given: PeriodicSettings) -> bool:
     for name, value in (orbit.observe(names) if names else {}).items():
         values[name] = float(value)
         tell(f"{name} = {values[name]:.12g}")
-    files = _write(orbit, values, given.out or Path("results") / given.config.stem, dump(chosen))
+    about = {
+        **{"period": float(orbit.period), "state": np.asarray(orbit.state).tolist()},
+        **_judged(orbit),
+        **{"events": orbit.event_table(), **values},
+    }
+    files = _write(given, chosen, orbit.problem, _motion(orbit, OUTPUTS), about)
     if given.plot:
         from jfric.figures.trajectory_figure import plot
 
-        files.append(files[0].with_suffix(".png"))
         motion = _motion(orbit, 4 * OUTPUTS)
-        plot(motion, orbit.problem, title).savefig(files[-1], dpi=150)
+        add_figure(files, lambda: plot(motion, orbit.problem, chosen.name))
     wrote(*files)
     return True
 
@@ -135,45 +130,38 @@ def _find_sampled(given: PeriodicSettings, chosen: Config) -> bool:
     """Find, print and write the orbit of samples of a configuration with controllers."""
     import numpy as np
 
-    from jfric.cli.kept_results import write_json
-    from jfric.files import output
-    from jfric.files.write_toml import dump
     from jfric.periodic.sampled_orbit import sampled_orbit
-    from jfric.results.columns import columns
 
-    tell(chosen.title or given.config.stem, "bold")
+    tell(chosen.name, "bold")
     with status(given.config.stem) as announce:
         announce("looking for an orbit of samples")
         orbit = sampled_orbit(chosen.problem)
     if not orbit.converged:
         tell(f"no periodic motion: {orbit.status.message}", "bold red")
         return False
-    tell(orbit._shown())
+    tell(orbit)
     tell("stable" if orbit.stable else "unstable: the motion wanders about it")
-    solution = orbit.solution()
-    content = output.sidecar(chosen.problem, solution, config=dump(chosen))
-    content["orbit"] = {
-        "period": orbit.period,
-        "samples": orbit.samples,
-        "amplitude": np.asarray(orbit.amplitude).tolist(),
-        "multipliers": [[z.real, z.imag] for z in np.asarray(orbit.multipliers).tolist()],
-        "stable": orbit.stable,
-        "residual": orbit.residual,
-    }
-    place = output.reserve(given.out or Path("results") / given.config.stem, "orbit")
-    table = place.with_suffix(".csv")
-    rows = np.arange(solution.ts.size)
-    output.write_trajectory(table, columns(chosen.problem, solution, rows), content["units"])
-    write_json(place, content | {"trajectory": table.name})
-    wrote(table, place)
+    about = {"period": orbit.period, "samples": orbit.samples}
+    about |= {"amplitude": np.asarray(orbit.amplitude).tolist(), **_judged(orbit)}
+    wrote(*_write(given, chosen, chosen.problem, orbit.solution(), about))
     return True
+
+
+def _judged(orbit: Any) -> dict[str, Any]:
+    """Stability of an orbit as plain data, and its residual."""
+    import numpy as np
+
+    return {
+        "multipliers": [[z.real, z.imag] for z in np.asarray(orbit.multipliers).tolist()],
+        "stable": bool(orbit.stable),
+        "residual": float(orbit.residual),
+    }
 
 
 def _print(orbit: PeriodicOrbit) -> None:
     """Print period, state, multipliers, stability and events."""
     import numpy as np
 
-    from jfric.numerics.printing import Shown
     from jfric.periodic.state_vector import state_columns
 
     if bool(orbit.is_equilibrium):
@@ -185,7 +173,7 @@ def _print(orbit: PeriodicOrbit) -> None:
     tell(f"at t = {_start(orbit):g} s: {', '.join(state)}")
     sizes = [(z.real, z.imag, abs(z)) for z in np.asarray(orbit.multipliers)[:MOST_LISTED]]
     rows = [(f"{i}", *(f"{x:.10g}" for x in z)) for i, z in enumerate(sizes, start=1)]
-    tell(Shown("Floquet multipliers", (">", ">real", ">imaginary", ">size"), rows))
+    tell_rows("Floquet multipliers", (">", ">real", ">imaginary", ">size"), rows)
     if 2 * len(orbit.axes) > MOST_LISTED:
         tell(f"and {2 * len(orbit.axes) - MOST_LISTED} smaller ones")
     word = "stable" if bool(orbit.stable) else "unstable"
@@ -197,9 +185,8 @@ def _print(orbit: PeriodicOrbit) -> None:
         (f"{e['time']:.12g}", e["contact"], e["from"], e["to"], "impact" if e["impact"] else "")
         for e in events[:MOST_LISTED]
     ]
-    tell(Shown("Events of a period", (">time [s]", "contact", "from", "to", ""), rows))
-    if len(events) > MOST_LISTED:
-        tell(f"and {len(events) - MOST_LISTED} more events")
+    tell_rows("Events of a period", (">time [s]", "contact", "from", "to", ""), rows)
+    tell_more(len(events), MOST_LISTED, "events")
 
 
 def _start(orbit: PeriodicOrbit) -> float:
@@ -213,28 +200,18 @@ def _motion(orbit: PeriodicOrbit, outputs: int) -> Solution:
     return orbit.solution(_start(orbit) + float(orbit.period) * np.linspace(0.0, 1.0, outputs))
 
 
-def _write(orbit: PeriodicOrbit, values: dict[str, float], folder: Path, config: str) -> list[Path]:
-    """Write the motion over a period (CSV), and the printed values (JSON)."""
-    import numpy as np
-
-    from jfric.cli.kept_results import write_json
+def _write(
+    given: PeriodicSettings,
+    chosen: Config,
+    problem: Problem,
+    solution: Solution,
+    orbit: dict[str, Any],
+) -> list[Path]:
+    """Write the motion over a period (CSV), and what is known of the orbit (JSON)."""
     from jfric.files import output
+    from jfric.files.write_toml import dump
     from jfric.results.columns import columns
 
-    problem, solution = orbit.problem, _motion(orbit, OUTPUTS)
-    content = output.sidecar(problem, solution, config=config)
-    content["orbit"] = {
-        "period": float(orbit.period),
-        "state": np.asarray(orbit.state).tolist(),
-        "multipliers": [[z.real, z.imag] for z in np.asarray(orbit.multipliers).tolist()],
-        "stable": bool(orbit.stable),
-        "residual": float(orbit.residual),
-        "events": orbit.event_table(),
-        **values,
-    }
-    place = output.reserve(folder, "orbit")
-    table = place.with_suffix(".csv")
-    rows = np.arange(solution.ts.size)
-    output.write_trajectory(table, columns(problem, solution, rows), content["units"])
-    write_json(place, content | {"trajectory": table.name})
-    return [table, place]
+    content = output.sidecar(problem, solution, config=dump(chosen), orbit=orbit)
+    table = columns(problem, solution)
+    return write_rows(given.folder, "orbit", table, content, content["units"])

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jfric.cli.app import remarks, status, tell, wrote
-from jfric.cli.kept_results import computed_into, write_json
+from jfric.cli.app import remarks, status, tell, tell_rows, wrote
+from jfric.cli.kept_results import add_figure, computed_into, write_rows
 from jfric.cli.loading import load_solved
 from jfric.cli.values import parse_interval, parse_path
 from jfric.errors import ProblemError, SimulationError, nearest
 from jfric.files import output
 from jfric.files.write_toml import dump
 from jfric.numerics.limits import parse_count
-from jfric.numerics.printing import Shown
 from jfric.sweeps.progress import Progress
 from jfric.sweeps.texts import parse_number, split_vary
-from jfric.verification.periodic_checks import POINT_KINDS, orbit_settings
+from jfric.verification.system_checks import POINT_KINDS, orbit_settings
 
 if TYPE_CHECKING:
     from jfric.files.config import Config
@@ -45,12 +44,11 @@ def follow(given: Any) -> bool:
     words = {"--branch": given.branch, "--curve": given.curve}
     wanted = {option: _parse_point(text, option) for option, text in words.items() if text}
     second = _second(chosen.problem, given)
-    title = chosen.title or given.config.stem
-    tell(title, "bold")
+    tell(chosen.name, "bold")
 
     def computed(store: Path) -> tuple[OrbitPath, list[Path]]:
         settings = orbit_settings(chosen, "state")
-        path = found = _followed(chosen, ends, store, title, settings)
+        path = found = _followed(chosen, ends, store, settings)
         files = _write_path(path, names, store, dump(chosen))
         # On a branch the first orbit is known: settings that lead to one are not needed.
         beside = {k: x for k, x in settings.items() if k not in ("state", "transient")}
@@ -59,7 +57,7 @@ def follow(given: Any) -> bool:
             point = _point(path, kind, number, "--branch")
             folder = store / f"{kind}-{number}{'' if given.side == 1 else '-other-side'}"
             leaving = beside | {"from_": point, "side": given.side}
-            found = _followed(chosen, ends, folder, title, leaving)
+            found = _followed(chosen, ends, folder, leaving)
             files += _write_path(found, names, folder, dump(chosen))
         if second is not None:
             point = _point(path, *wanted["--curve"], "--curve")
@@ -74,8 +72,7 @@ def follow(given: Any) -> bool:
     if given.plot:
         from jfric.figures.orbit_figure import plot_orbits
 
-        files.append(files[0].with_suffix(".png"))
-        plot_orbits(found, names, title=title).savefig(files[-1], dpi=150)
+        add_figure(files, lambda: plot_orbits(found, names, title=chosen.name))
     wrote(*files)
     return True
 
@@ -127,11 +124,7 @@ def _second(problem: Problem, given: Any) -> tuple[str, float, int] | None:
 
 
 def _followed(
-    config: Config,
-    ends: tuple[str, float, float],
-    store: Path,
-    title: str,
-    settings: dict[str, Any],
+    config: Config, ends: tuple[str, float, float], store: Path, settings: dict[str, Any]
 ) -> OrbitPath:
     """A path, stored in ``store`` and printed; raises :class:`jfric.SimulationError` without an
     orbit at its beginning."""
@@ -144,9 +137,8 @@ def _followed(
             def watch(part: float, orbits: int) -> None:
                 bar.show(round(PARTS * part), PARTS, f"{orbits:,} orbits over {ends[0]}")
 
-            path = continue_orbit(
-                config.problem, *ends, store=store, title=title, watch=watch, **settings
-            )
+            kept = {"store": store, "title": config.name, "watch": watch}
+            path = continue_orbit(config.problem, *ends, **kept, **settings)
     except SimulationError as error:
         with contextlib.suppress(OSError):  # only a folder that nothing was kept in
             store.rmdir()
@@ -193,7 +185,7 @@ def _print_curve(curve: SpecialCurve) -> None:
     points = zip(curve.second, curve.parameter, curve.period, strict=True)
     rows = [tuple(f"{x:.12g}" for x in point) for point in points]
     columns = f">{other}", f">{name}", ">period [s]"
-    tell(Shown(f"{curve.kind} in two parameters", columns, rows))
+    tell_rows(f"{curve.kind} in two parameters", columns, rows)
     remarks(curve.remarks)
 
 
@@ -206,7 +198,7 @@ def _print_path(path: OrbitPath) -> None:
         numbers = f"{row['parameter']:.12g}", f"{row['period']:.12g}", f"{row['multiplier']:.6g}"
         rows.append((row["kind"], *numbers, words))
     columns = "kind", f">{path.name}", ">period [s]", ">largest multiplier", "events"
-    tell(Shown("Special points", columns, rows))
+    tell_rows("Special points", columns, rows)
     remarks(path.remarks)
 
 
@@ -219,13 +211,10 @@ def _write_path(path: OrbitPath, names: list[str] | None, folder: Path, config: 
     table["multiplier"] = np.max(np.abs(path.multipliers), axis=1)
     table["stable"] = path.stable.astype(int)
     table |= path.observe(names) if names else {}
-    place = output.reserve(folder, "orbits")
-    file = place.with_suffix(".csv")
-    output.write_trajectory(file, table, {"period": "s"})
     special = [
         {**row, "state": point.state.tolist(), "row": point.row}
         for row, point in zip(path.special_table(), path.special, strict=True)
     ]
     content = {"parameter": path.name, "start": path.start, "stop": path.stop, "config": config}
-    write_json(place, content | {"special": special, "remarks": list(path.remarks)})
-    return [file, place]
+    content |= {"special": special, "remarks": list(path.remarks)}
+    return write_rows(folder, "orbits", table, content, {"period": "s"})

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jfric.cli import options
-from jfric.cli.app import command, tell, wrote
+from jfric.cli.app import command, tell, tell_more, tell_rows, wrote
+from jfric.cli.kept_results import computed_into, save_figure, write_json
+from jfric.cli.loading import load_solved, use_devices
 from jfric.cli.options import setting
 from jfric.errors import ProblemError
 
@@ -32,49 +34,35 @@ PARTS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResponseSettings:
+class ResponseSettings(options.OnMotion):
     """Settings of ``jfric response``."""
 
-    config: options.ConfigPath
     load: str | None = setting(
-        None, "Load, support or belt whose frequency varies, by its name.", metavar="NAME"
+        "Load, support or belt whose frequency varies, by its name.", metavar="NAME"
     )
     from_: str | None = setting(
-        None, "First frequency \\[rad/s], or with its unit.", "--from", metavar="VALUE"
+        "First frequency \\[rad/s], or with its unit.", name="--from", metavar="VALUE"
     )
     to: str | None = setting(
-        None, "Last frequency \\[rad/s], or with its unit.", "--to", metavar="VALUE"
+        "Last frequency \\[rad/s], or with its unit.", name="--to", metavar="VALUE"
     )
     quantity: str | None = setting(
-        None,
         "What to keep and draw, separated by commas: x (amplitude), harmonic.x(3), phase.x, rms.x, "
         "max.v.x, energy_loss ...; by default the amplitude of the first degree of freedom.",
         metavar="NAMES",
     )
     over: list[str] | None = setting(
-        None,
         "Further parameter with one curve for each value, PATH=LOW:HIGH:COUNT or "
         "PATH=\\[A, B, ...]. At most two.",
         metavar="PATH=VALUES",
         paths=True,
     )
-    set_: options.Settings = None
-    flow: options.Flow = None
-    rtol: options.Rtol = None
-    option: options.Options = None
-    out: Path | None = setting(
-        None,
-        "Folder of the results, instead of results/<name of the file>/response-NNN. "
-        "The same command goes on after an interruption.",
-        metavar="FOLDER",
-    )
+    out: options.StoreFolder = None
     devices: options.Devices = None
     json_: Path | None = setting(
-        None, "Also write curves and peaks there (JSON).", "--json", metavar="FILE"
+        "Also write curves and peaks there (JSON).", name="--json", metavar="FILE"
     )
-    csv: Path | None = setting(
-        None, "Write the table there, instead of into the folder.", metavar="FILE"
-    )
+    csv: Path | None = setting("Write the table there, instead of into the folder.", metavar="FILE")
     plot: options.Plot = False
 
 
@@ -90,8 +78,6 @@ def response(given: ResponseSettings) -> bool:
     Prints peaks and special points of each curve and writes all points (CSV). Exit status: 0, 1
     where a curve is not complete, 2 for bad input.
     """
-    from jfric.cli.kept_results import computed_into, save_figure
-    from jfric.cli.loading import load_solved, use_devices
     from jfric.files.write_toml import dump
     from jfric.periodic.cycle_quantities import parse_cycle_quantities
     from jfric.results.grammar import split
@@ -107,17 +93,16 @@ def response(given: ResponseSettings) -> bool:
     for file in (given.csv, given.json_):
         if file is not None and file.exists():
             raise ProblemError(f"{file}: exists already; choose another name")
-    title = chosen.title or given.config.stem
     begun = time.perf_counter()
     found, folder = computed_into(
         given,
         "response",
-        lambda folder: _compute(chosen, drive, values, folder, title),
+        lambda folder: _compute(chosen, drive, values, folder),
         ending="",
         keeps=lambda folder: _keeps(folder, _curves(values)),
     )
     seconds = time.perf_counter() - begun
-    tell(title, "bold")
+    tell(chosen.name, "bold")
     points, curves = sum(len(c) for c in found.curves), len(found.curves)
     tell(
         f"{points:,} orbits on {curves} curve{'' if curves == 1 else 's'} in {seconds:.1f} s, "
@@ -129,7 +114,7 @@ def response(given: ResponseSettings) -> bool:
         from jfric.figures.response_figure import plot_response
 
         picture = folder / "response.png"
-        files.append(save_figure(picture, lambda: plot_response(found, names, title=title)))
+        files.append(save_figure(picture, lambda: plot_response(found, names, title=chosen.name)))
     wrote(*files)
     return ok
 
@@ -159,23 +144,17 @@ def _of_file(config: Config, key: str, option: str, form: str) -> Any:
 
 
 def _compute(
-    config: Config,
-    drive: tuple[str, float, float],
-    values: dict[str, Any],
-    folder: Path,
-    title: str,
+    config: Config, drive: tuple[str, float, float], values: dict[str, Any], folder: Path
 ) -> FrequencyResponse:
     """The response, stored in ``folder`` while it is computed."""
     from jfric.periodic.response import frequency_response
     from jfric.sweeps.progress import Progress
-    from jfric.verification.periodic_checks import orbit_settings
+    from jfric.verification.system_checks import orbit_settings
 
     settings = orbit_settings(config, "state", response=True)
     with Progress(_curves(values) * PARTS) as bar:
-        watch = _Watch(bar, _curves(values))
-        return frequency_response(
-            config.problem, *drive, over=values, store=folder, title=title, watch=watch, **settings
-        )
+        kept = {"store": folder, "title": config.name, "watch": _Watch(bar, _curves(values))}
+        return frequency_response(config.problem, *drive, over=values, **kept, **settings)
 
 
 def _curves(values: dict[str, Any]) -> int:
@@ -216,8 +195,6 @@ def _print(found: FrequencyResponse, names: list[str]) -> bool:
     """Print peaks and special points; returns whether all curves are complete."""
     import numpy as np
 
-    from jfric.numerics.printing import Shown
-
     rows = []
     for i, curve in enumerate(found.curves[:MOST_LISTED]):
         for name in names:
@@ -228,7 +205,7 @@ def _print(found: FrequencyResponse, names: list[str]) -> bool:
             values = f"{peak.frequency:.12g}", f"{peak.value:.12g}"
             rows.append((found.label(i) or "1", name, *values, remark, curve.outcome))
     columns = "curve", "quantity", ">frequency [rad/s]", ">value", "", "outcome"
-    tell(Shown("Peaks", columns, rows))
+    tell_rows("Peaks", columns, rows)
     special = [(i, p) for i, p in found.special if p.kind != "end"]
     if special:
         rows = []
@@ -237,10 +214,9 @@ def _print(found: FrequencyResponse, names: list[str]) -> bool:
             values = f"{point.parameter:.12g}", f"{largest:.6g}"
             rows.append((found.label(i) or "1", point.kind, *values))
         columns = "curve", "kind", ">frequency [rad/s]", ">largest multiplier"
-        tell(Shown("Special points", columns, rows))
-    for every, what in ((len(found.curves), "curves"), (len(special), "special points")):
-        if every > MOST_LISTED:
-            tell(f"and {every - MOST_LISTED} more {what}")
+        tell_rows("Special points", columns, rows)
+    tell_more(len(found.curves), MOST_LISTED, "curves")
+    tell_more(len(special), MOST_LISTED, "special points")
     failed = [i for i, c in enumerate(found.curves) if not c.complete]
     if failed:
         first = found.curves[failed[0]].outcome
@@ -259,7 +235,6 @@ def _write(
     """Write the table and the request; all points are written anew each time."""
     import numpy as np
 
-    from jfric.cli.kept_results import write_json
     from jfric.files import output
 
     files = [given.csv or folder / "response.csv"]

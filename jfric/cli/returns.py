@@ -4,14 +4,15 @@ deviations, over parameters."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jfric.cli import options
-from jfric.cli.app import called, command, tell, wrote
+from jfric.cli.app import called, command, tell, tell_more, tell_rows, wrote
 from jfric.cli.completion import parameter_paths
+from jfric.cli.kept_results import computed_into, write_figure
+from jfric.cli.loading import load_for_many
 from jfric.cli.options import setting
 from jfric.errors import ProblemError
 
@@ -30,38 +31,25 @@ Vary = Annotated[
         autocompletion=parameter_paths,
     ),
 ]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder of the results (Zarr), instead of a free one in results/<name of the file>. "
-        "The same command goes on after an interruption.",
-        metavar="FOLDER",
-    ),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BifurcationsSettings:
+class BifurcationsSettings(options.OnMotion):
     """Settings of ``jfric bifurcations``."""
 
-    config: options.ConfigPath
     vary: Vary
     observe: str = setting(
-        ..., "Quantities at the returns, separated by commas: u, v.u.", metavar="NAMES"
+        "Quantities at the returns, separated by commas: u, v.u.", ..., metavar="NAMES"
     )
     section: str = setting(
-        "period",
         "Where states are taken: once in each period of the loads, at each impact, at each "
         "event.NAME, or after an interval such as '0.5 s'.",
+        "period",
         metavar="NAME|TIME",
     )
-    returns: int = setting(50, "Last returns that are kept.")
-    skip: int = setting(200, "Returns before them.")
-    set_: options.Settings = None
-    flow: options.Flow = None
-    rtol: options.Rtol = None
-    option: options.Options = None
-    out: Out = None
+    returns: int = setting("Last returns that are kept.", 50)
+    skip: int = setting("Returns before them.", 200)
+    out: options.StoreFolder = None
     devices: options.Devices = None
     plot: options.Drawn = False
 
@@ -76,8 +64,6 @@ def bifurcations(given: BifurcationsSettings) -> bool:
 
     Exit status: 0, 1 where a run failed, 2 for bad input.
     """
-    from jfric.cli.kept_results import computed_into, write_figure
-    from jfric.cli.loading import load_for_many
     from jfric.figures.returns_figure import plot_returns
     from jfric.periodic.section_runs import bifurcation_diagram
     from jfric.sweeps.texts import numbers, parse_section, parse_vary
@@ -87,8 +73,8 @@ def bifurcations(given: BifurcationsSettings) -> bool:
     if len(varied) != 1:
         raise ProblemError(f"--vary: found {len(varied)} parameters, needs one")
     ((name, values),) = varied.items()
-    section, title = parse_section(given.section), chosen.title or given.config.stem
-    tell(title, "bold")
+    section = parse_section(given.section)
+    tell(chosen.name, "bold")
     table, store = computed_into(
         given,
         "bifurcations",
@@ -109,33 +95,25 @@ def bifurcations(given: BifurcationsSettings) -> bool:
     tell(f"{table['status'].size:,} motions, {given.returns:,} returns of each")
     wrote(store)
     if given.plot:
-        write_figure(store.with_suffix(".png"), lambda: plot_returns(table, title=title))
+        write_figure(store.with_suffix(".png"), lambda: plot_returns(table, title=chosen.name))
     return ok
 
 
 @dataclass(frozen=True, kw_only=True)
-class LyapunovSettings:
+class LyapunovSettings(options.OnMotion):
     """Settings of ``jfric lyapunov``."""
 
-    config: options.ConfigPath
     vary: Vary
     interval: str | None = setting(
-        None,
         "After which deviations are measured: the period of the loads (as by default), or a time "
         "such as '0.5 s'. It must not end at impacts. Options that are not given are taken from "
         "the table \\[lyapunov] of the file.",
         metavar="period|TIME",
     )
-    intervals: int | None = setting(None, "Intervals in all; 1000 by default.")
-    skip: int | None = setting(None, "Intervals before them; 100 by default.")
-    parts: int | None = setting(
-        None, "Parts of a run, whose scatter tells the error; 10 by default."
-    )
-    set_: options.Settings = None
-    flow: options.Flow = None
-    rtol: options.Rtol = None
-    option: options.Options = None
-    out: Out = None
+    intervals: int | None = setting("Intervals in all; 1000 by default.")
+    skip: int | None = setting("Intervals before them; 100 by default.")
+    parts: int | None = setting("Parts of a run, whose scatter tells the error; 10 by default.")
+    out: options.StoreFolder = None
     devices: options.Devices = None
     plot: options.Drawn = False
 
@@ -150,19 +128,17 @@ def lyapunov(given: LyapunovSettings) -> bool:
 
     Exit status: 0, 1 where a run failed, 2 for bad input.
     """
-    from jfric.cli.kept_results import computed_into, write_figure
-    from jfric.cli.loading import load_for_many
     from jfric.figures.sweep_figure import plot_sweep
     from jfric.files.periodic_table import LYAPUNOV
     from jfric.periodic.lyapunov import lyapunov_exponents
     from jfric.sweeps.texts import parse_vary
-    from jfric.verification.periodic_checks import lyapunov_settings
+    from jfric.verification.system_checks import lyapunov_settings
 
     chosen, solver = load_for_many(given)
     varied = parse_vary(chosen.problem, given.vary)
     own = {k: x for k in LYAPUNOV.table if (x := getattr(given, k)) is not None}
     settings = lyapunov_settings(replace(chosen, lyapunov=dict(chosen.lyapunov) | own), own)
-    tell(chosen.title or given.config.stem, "bold")
+    tell(chosen.name, "bold")
     table, store = computed_into(
         given,
         "lyapunov",
@@ -202,8 +178,6 @@ def _print_failures(table: xarray.Dataset) -> bool:
 def _print_exponents(table: xarray.Dataset, means: xarray.DataArray) -> None:
     import numpy as np
 
-    from jfric.numerics.printing import Shown
-
     names = [str(d) for d in means.dims]
     parts = table["lyapunov_exponent"]
     count = parts.sizes["part"]
@@ -214,6 +188,5 @@ def _print_exponents(table: xarray.Dataset, means: xarray.DataArray) -> None:
         at = [f"{float(means[n][i]):.9g}" for n, i in zip(names, place, strict=True)]
         rows.append((*at, f"{values[place]:.6g}", f"{errors[place]:.2g}"))
     columns = (*(f">{name}" for name in names), ">exponent [1/s]", ">error")
-    tell(Shown("Largest Lyapunov exponent", columns, rows))
-    if values.size > MOST_LISTED:
-        tell(f"and {values.size - MOST_LISTED} more")
+    tell_rows("Largest Lyapunov exponent", columns, rows)
+    tell_more(values.size, MOST_LISTED, "")

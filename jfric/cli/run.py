@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from jfric.cli import options
 from jfric.cli.app import answer, command, status, tell, wrote
+from jfric.cli.kept_results import add_figure, save_figure, write_json
+from jfric.cli.loading import load_changed, solver_words
 from jfric.cli.options import setting
+from jfric.cli.values import parse_times
 from jfric.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -24,30 +27,23 @@ _MOST_PLACES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSettings:
+class RunSettings(options.BySolver):
     """Settings of ``jfric run``."""
 
-    config: options.ConfigPath
-    set_: options.Settings = None
-    solver: options.SolverName = None
-    flow: options.Flow = None
-    rtol: options.Rtol = None
-    option: options.Options = None
     times: str | None = setting(
-        None, "Outputs: a number of them, or the times as '0.5, 1, 20 ms'.", metavar="N|LIST"
+        "Outputs: a number of them, or the times as '0.5, 1, 20 ms'.", metavar="N|LIST"
     )
     out: options.ResultFolder = None
     format_: str = setting(
-        "csv", "Trajectory as csv or parquet.", "--format", metavar="csv|parquet"
+        "Trajectory as csv or parquet.", "csv", name="--format", metavar="csv|parquet"
     )
     plot: bool = setting(
-        False, "Also write a figure (PNG), and one of the bodies if any.", "--plot"
+        "Also write a figure (PNG), and one of the bodies if any.", False, name="--plot"
     )
     animate: Path | None = setting(
-        None, "Also write an animation of the bodies.", "--animate", metavar="GIF"
+        "Also write an animation of the bodies.", name="--animate", metavar="GIF"
     )
     derivative: list[str] | None = setting(
-        None,
         "Also compute a derivative: OBSERVABLE/PATH, such as final.x/friction.mu. Repeatable.",
         metavar="OF/BY",
         paths=True,
@@ -66,17 +62,16 @@ def run(given: RunSettings) -> bool:
     file: with --set they are left out. Exit status: 0, 1 where a check fails or the trajectory is
     incomplete, 2 for bad input.
     """
-    from jfric.cli.loading import load_changed, solver_words
     from jfric.cli.run_config import run_config
     from jfric.files.config import time_span
     from jfric.files.output import require_format
     from jfric.files.solver_choice import choose_solver, resolved
     from jfric.verification.evaluate import derivative, needed_times
-    from jfric.verification.periodic_checks import is_periodic
+    from jfric.verification.system_checks import is_periodic
 
     started = time.perf_counter()
     require_format(given.format_)
-    chosen = load_changed(given.config, given.set_)
+    chosen = load_changed(given)
     if given.animate is not None:
         from jfric.figures.mechanism_figure import require_gif
         from jfric.figures.mechanism_scene import require_bodies
@@ -117,8 +112,6 @@ def run(given: RunSettings) -> bool:
 
 
 def _outputs(text: str) -> int | tuple[float, ...]:
-    from jfric.cli.values import parse_times
-
     if text.strip() in ("0", "1"):
         raise ProblemError(f"--times: found {text}, at least 2 outputs are needed")
     times = parse_times(text)
@@ -136,7 +129,6 @@ def _write(
 
     ``started``: start time of the command. Returns the sidecar's content and all files.
     """
-    from jfric.cli.kept_results import write_json
     from jfric.files import output
     from jfric.files.write_toml import dump
     from jfric.results.columns import columns
@@ -156,7 +148,7 @@ def _write(
         wall_time={"compile": outcome.compile_seconds, "run": outcome.run_seconds, "total": wall},
     )
     table = columns(config.problem, solution, rows)
-    path = output.reserve(given.out or Path("results") / given.config.stem)
+    path = output.reserve(given.folder)
     trajectory = path.with_suffix(f".{given.format_}")
     write_json(path, content | {"trajectory": trajectory.name})
     output.write_trajectory(trajectory, table, content["units"])
@@ -164,13 +156,13 @@ def _write(
     if given.plot:
         from jfric.figures.trajectory_figure import plot
 
-        files.append(path.with_suffix(".png"))
-        plot(solution, config.problem, title).savefig(files[-1], dpi=150)
+        add_figure(files, lambda: plot(solution, config.problem, title))
     if given.plot and config.problem.section("body"):
         from jfric.figures.mechanism_figure import plot_mechanism
 
-        files.append(path.with_name(f"{path.stem}-mechanism.png"))
-        plot_mechanism(solution, config.problem, title).savefig(files[-1], dpi=150)
+        picture = path.with_name(f"{path.stem}-mechanism.png")
+        drawn = save_figure(picture, lambda: plot_mechanism(solution, config.problem, title))
+        files.append(drawn)
     if given.animate is not None:
         from jfric.figures.mechanism_figure import animate
 
@@ -185,7 +177,7 @@ def _print(config: Config, outcome: Outcome, settings: dict[str, Any]) -> None:
     from jfric.verification.result import checks_shown
 
     solution, problem = outcome.solution, config.problem
-    tell(config.title or Path(config.path).stem, "bold")
+    tell(config.name, "bold")
     if outcome.checks:
         tell(checks_shown(outcome.checks))
     if solution.ts.size:

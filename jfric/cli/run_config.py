@@ -19,7 +19,7 @@ from jfric.verification.evaluate import Trajectory, evaluate
 from jfric.verification.job_lists import output_times
 from jfric.verification.jobs import single_motion
 from jfric.verification.result import Result, compare
-from jfric.verification.static_checks import is_static, static_job, static_results
+from jfric.verification.system_checks import is_static, system_jobs, system_results
 
 if TYPE_CHECKING:
     from jfric.files.config import Config
@@ -82,7 +82,8 @@ def run_config(
     found = jax.block_until_ready(call())
     run_seconds = time.perf_counter() - start
     trajectory = Trajectory(config.problem, *jax.tree.map(np.asarray, found))
-    static = static_job(Path(config.path).stem, config, config.checks if judged else ())
+    judged_at_rest = tuple(filter(is_static, config.checks)) if judged else ()
+    static = system_jobs(Path(config.path).stem, config, judged_at_rest)
     known = reached(trajectory.solution)
     return Outcome(
         solution=known,
@@ -92,7 +93,7 @@ def run_config(
                 compare(c.quantity, c.expected, trajectory, tolerance=c.allowed, source=c.source)
                 for c in (checks if judged else ())
             ),
-            *(result for job in static for result in static_results(job)[1]),
+            *(result for job in static for result in system_results(job)[1]),
         ],
         compile_seconds=compile_seconds,
         run_seconds=run_seconds,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, within
 
 if TYPE_CHECKING:
     from jfric.files.config import Config
@@ -42,7 +42,7 @@ def parse_free(config: Config, texts: Sequence[str]) -> dict[str, Free]:
             raise ProblemError(f"--free: found {path!r} twice")
         low, high = (_bound(config, path, b) for b in bounds)
         scale = next((w for w in words if w in ("log", "linear")), "log" if low > 0 else "linear")
-        try:
+        with within(f"--free {path}: "):
             found[path] = Free(
                 low,
                 high,
@@ -50,8 +50,6 @@ def parse_free(config: Config, texts: Sequence[str]) -> dict[str, Free]:
                 per_experiment="each" in words,
                 varies="varies" in words,
             )
-        except ProblemError as error:
-            raise ProblemError(f"--free {path}: {error}") from None
     return found
 
 
@@ -59,11 +57,9 @@ def _bound(config: Config, path: str, text: str) -> float:
     from jfric.files.fit_table import free_dimension
     from jfric.system.units import UnitError, to_si
 
-    try:
+    with within(f"--free {path}: ", UnitError, TypeError):
         value = to_si(text, free_dimension(config.problem, path))
         return float(value)  # pyright: ignore[reportArgumentType]
-    except (UnitError, TypeError) as error:
-        raise ProblemError(f"--free {path}: {error}") from None
 
 
 def free_of(config: Config, texts: Sequence[str] | None, *, required: bool) -> dict[str, Free]:
@@ -75,25 +71,13 @@ def free_of(config: Config, texts: Sequence[str] | None, *, required: bool) -> d
         return parse_free(config, texts)
     found = {}
     for path, item in config.fit.get("free", {}).items():
-        try:
+        with within(f"fit.free.{path}: "):
             found[full_path(config.problem, path)] = Free(**item)
-        except ProblemError as error:
-            raise ProblemError(f"fit.free.{path}: {error}") from None
     if required and not found:
         raise ProblemError(
             "--free: missing, such as --free friction.mu=0.01:1, or a table [fit.free] in the file"
         )
     return found
-
-
-def to_seconds(text: str | None, option: str) -> float | None:
-    """Number of seconds of a time with its unit."""
-    from jfric.system.units import DIMENSIONS, UnitError, to_si
-
-    try:
-        return None if text is None else float(to_si(text, DIMENSIONS["time"]))  # pyright: ignore
-    except UnitError as error:
-        raise ProblemError(f"{option}: {error}") from None
 
 
 def read_records(config: Config, files: Sequence[Path]) -> list[Experiment]:

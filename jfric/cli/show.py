@@ -9,31 +9,29 @@ import typer
 
 from jfric.cli import options
 from jfric.cli.app import answer, command, tell
+from jfric.cli.loading import load_changed
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShowSettings:
+class ShowSettings(options.OnSystem):
     """Settings of ``jfric show``."""
 
-    config: options.ConfigPath
-    set_: options.Settings = None
     json_: options.Json = False
 
 
 @command("Begin", epilog="Example, after jfric init ve0116: jfric show ve0116.toml")
 def show(given: ShowSettings) -> None:
     """Print the system: degrees of freedom, elements, and all parameters with their units."""
-    from jfric.cli.loading import load_changed
     from jfric.system.tables import elements_shown, parameter_rows, parameters_shown
 
-    chosen = load_changed(given.config, given.set_)
+    chosen = load_changed(given)
     rows = {
         path: {"value": value, "unit": unit} | ({"formula": formula} if formula else {})
         for path, (value, unit, formula) in parameter_rows(chosen.problem).items()
     }
     words = {"title": chosen.title, "source": chosen.source, "description": chosen.description}
     answer(words | {"dofs": chosen.problem.dofs, "parameters": rows})
-    tell(chosen.title or given.config.stem, "bold")
+    tell(chosen.name, "bold")
     for text in filter(None, (chosen.source, chosen.description)):
         tell(text.strip())
     dofs = (f"{name} ({kind})" for name, kind in chosen.problem.dofs.items())

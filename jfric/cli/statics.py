@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jfric.cli import options
-from jfric.cli.app import command, remarks, tell, wrote
+from jfric.cli.app import command, remarks, tell, tell_rows, wrote
+from jfric.cli.kept_results import add_figure, write_rows
+from jfric.cli.loading import load_changed
 from jfric.cli.options import setting
-from jfric.errors import ProblemError
+from jfric.cli.values import followed, names_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,13 +24,11 @@ MAX_COLUMNS = 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class EquilibriaSettings:
+class EquilibriaSettings(options.OnSystem):
     """Settings of ``jfric equilibria``."""
 
-    config: options.ConfigPath
-    set_: options.Settings = None
-    rest: bool = setting(False, "Where the system can stay at rest, as intervals.", "--rest")
-    starts: int = setting(64, "Starts of Newton's method, with many contacts.")
+    rest: bool = setting("Where the system can stay at rest, as intervals.", False, name="--rest")
+    starts: int = setting("Starts of Newton's method, with many contacts.", 64)
 
 
 @command(
@@ -41,14 +40,13 @@ def equilibria(given: EquilibriaSettings) -> bool:
 
     Exit status: 0, 1 where there is none, 2 for bad input.
     """
-    from jfric.cli.loading import load_changed
     from jfric.statics.all_equilibria import equilibria as all_equilibria
     from jfric.statics.rest_states import RestStates
 
-    chosen = load_changed(given.config, given.set_)
+    chosen = load_changed(given)
     meaning = "rest" if given.rest else "reference"
     found = all_equilibria(chosen.problem, meaning=meaning, starts=given.starts)
-    tell(chosen.title or given.config.stem, "bold")
+    tell(chosen.name, "bold")
     if isinstance(found, RestStates):
         _print_rest(found)
     else:
@@ -57,22 +55,13 @@ def equilibria(given: EquilibriaSettings) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TraceSettings:
+class TraceSettings(options.OnSystem):
     """Settings of ``jfric trace``."""
 
-    config: options.ConfigPath
-    vary: str | None = setting(
-        None,
-        "Parameter and its interval; by default those of the file's table \\[statics].",
-        metavar="PATH=START:STOP",
-        paths=True,
-    )
-    set_: options.Settings = None
-    seeds: int | None = setting(None, "Values of the parameter at which branches are looked for.")
-    show: str | None = setting(
-        None, "Degrees of freedom to draw, separated by commas.", metavar="NAMES"
-    )
-    contact: str | None = setting(None, "Contact whose modes give the line styles.", metavar="NAME")
+    vary: options.Interval = None
+    seeds: int | None = setting("Values of the parameter at which branches are looked for.")
+    show: str | None = setting("Degrees of freedom to draw, separated by commas.", metavar="NAMES")
+    contact: str | None = setting("Contact whose modes give the line styles.", metavar="NAME")
     out: options.ResultFolder = None
     plot: options.Plot = False
 
@@ -87,40 +76,30 @@ def trace(given: TraceSettings) -> None:
 
     Prints the special points and writes all rows (CSV). Exit status: 0, 2 for bad input.
     """
-    from jfric.cli.loading import load_changed
-    from jfric.cli.values import parse_interval
     from jfric.statics.path_tracing import trace as traced
 
-    chosen = load_changed(given.config, given.set_)
-    wanted = dict(chosen.statics)
-    if given.vary is not None:
-        wanted = parse_interval(chosen.problem, given.vary)
-    if not wanted:
-        raise ProblemError(
-            "--vary: not given, and the file has no table [statics]; give --vary PATH=START:STOP"
-        )
+    chosen = load_changed(given)
+    wanted = followed(chosen, given.vary)
     if given.seeds is not None:
         wanted["seeds"] = given.seeds
     name, start, stop = wanted.pop("vary"), wanted.pop("start"), wanted.pop("stop")
     path = traced(chosen.problem, name, start, stop, **wanted)
-    title = chosen.title or given.config.stem
-    tell(title, "bold")
+    tell(chosen.name, "bold")
     _print_path(path)
-    files = _write_path(path, given.out or Path("results") / given.config.stem)
+    special = [{**row, "q": list(map(float, row["q"]))} for row in path.special_table()]
+    content = {"parameter": path.name, "start": path.start, "stop": path.stop}
+    content |= {"special": special, "remarks": list(path.remarks)}
+    files = write_rows(given.folder, "path", _columns(path), content)
     if given.plot:
         from jfric.figures.path_figure import plot_path
 
-        shown = None if given.show is None else [name.strip() for name in given.show.split(",")]
-        files.append(files[-1].with_suffix(".png"))
-        figure = plot_path(path, shown, contact=given.contact, title=title)
-        figure.savefig(files[-1], dpi=150)
+        about = {"contact": given.contact, "title": chosen.name}
+        add_figure(files, lambda: plot_path(path, names_in(given.show) or None, **about))
     wrote(*files)
 
 
 def _print_path(path: EquilibriumPath) -> None:
     """Print special points and remarks."""
-    from jfric.numerics.printing import Shown
-
     count = len(path.branches)
     title = f"{count} branch{'' if count == 1 else 'es'} over {path.name}"
     columns = ("branch", ">parameter", "what", "contacts", "from", "to")
@@ -136,22 +115,8 @@ def _print_path(path: EquilibriumPath) -> None:
         )
         for row in path.special_table()
     ]
-    tell(Shown(title, (*columns, *(f">{axis}" for axis in path.axes[:MAX_COLUMNS])), rows))
+    tell_rows(title, (*columns, *(f">{axis}" for axis in path.axes[:MAX_COLUMNS])), rows)
     remarks(path.remarks)
-
-
-def _write_path(path: EquilibriumPath, folder: Path) -> list[Path]:
-    """Write all rows of a path (CSV), and its special points (JSON)."""
-    from jfric.cli.kept_results import write_json
-    from jfric.files import output
-
-    place = output.reserve(folder, "path")
-    columns = _columns(path)
-    output.write_trajectory(place.with_suffix(".csv"), columns, dict.fromkeys(columns, ""))
-    special = [{**row, "q": list(map(float, row["q"]))} for row in path.special_table()]
-    content = {"parameter": path.name, "start": path.start, "stop": path.stop}
-    write_json(place, content | {"special": special, "remarks": list(path.remarks)})
-    return [place.with_suffix(".csv"), place]
 
 
 def _columns(path: EquilibriumPath) -> dict[str, np.ndarray]:
@@ -198,8 +163,6 @@ def _changed(mine: tuple[str, ...], other: tuple[str, ...]) -> str:
 
 
 def _print_equilibria(found: Equilibria) -> None:
-    from jfric.numerics.printing import Shown
-
     normals = found.names[len(found.names) - found.lambda_n.shape[-1] :]
     # The reactions of joints belong to mechanisms, which have no segments.
     groups = {"q": found.axes, "lambda_t": found.names, "lambda_n": normals}
@@ -222,7 +185,7 @@ def _print_equilibria(found: Equilibria) -> None:
             else:
                 modes, residual = _changed(row["mode"], ()), f"{row['residual']:.0e}"
                 rows.append((str(i), modes, *numbers, residual, remark))
-    tell(Shown(title, ("", "modes", *heads, ">residual", "remark"), rows))
+    tell_rows(title, ("", "modes", *heads, ">residual", "remark"), rows)
     if not found.exhaustive:
         where = "from the initial position" if found.curved else "from many starts"
         tell(f"found {where}: there may be others")
@@ -232,8 +195,6 @@ def _print_equilibria(found: Equilibria) -> None:
 
 
 def _print_rest(found: RestStates) -> None:
-    from jfric.numerics.printing import Shown
-
     for row in found.table():
         closed = ", ".join(row["closed"]) or "none"
         which = f", closed contacts: {closed}" if found.closed.shape[-1] else ""
@@ -242,6 +203,6 @@ def _print_rest(found: RestStates) -> None:
             for kind in ("q", "lambda_t", "lambda_n", "reaction")
             for name, (low, high) in row[kind].items()
         ]
-        tell(Shown(f"Rest states{which}", ("", ">from", ">to"), rows))
+        tell_rows(f"Rest states{which}", ("", ">from", ">to"), rows)
     if int(found.count) == 0:
         tell("there is no rest state")

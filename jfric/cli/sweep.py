@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from jfric.cli import options
 from jfric.cli.app import answer, called, command, tell, wrote
+from jfric.cli.kept_results import computed_into, print_counts, write_figure
+from jfric.cli.loading import load_for_many, solver_words
 from jfric.cli.options import argument, setting
+from jfric.cli.values import parse_times
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,48 +27,36 @@ PRINTED = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepSettings:
+class SweepSettings(options.BySolver):
     """Settings of ``jfric sweep``."""
 
-    config: options.ConfigPath
     vary: list[str] = setting(
-        ...,
         "Parameter and its values, PATH=LOW:HIGH:COUNT, with :log in geometric progression, or "
         "PATH=\\[A, B, ...]; sampled methods take PATH=LOW:HIGH. Values may carry units. "
         "Repeatable.",
+        ...,
         metavar="PATH=VALUES",
         paths=True,
     )
     observe: str = setting(
-        ...,
         "What to keep, separated by commas: final.u, max.v, stop_time, event_time(2), dissipated, "
         "'stick_fraction after 1 s', impulse.stop, u(1 s), u(t) ... (stop_time: from then on "
         "nothing moves; last_event_time: the last change of mode).",
+        ...,
         metavar="NAMES",
     )
-    out: Path | None = setting(
-        None,
-        "Folder of the results (Zarr), instead of results/<name of the file>/sweep-NNN. "
-        "The same command goes on after an interruption.",
-        metavar="FOLDER",
-    )
-    set_: options.Settings = None
+    out: options.StoreFolder = None
     method: options.Method = "grid"
     samples: options.Samples = None
     seed: options.Seed = 0
     times: str | None = setting(
-        None, "Times of u(t): a number of them, or a list '0.5, 1, 20 ms'.", metavar="N|LIST"
+        "Times of u(t): a number of them, or a list '0.5, 1, 20 ms'.", metavar="N|LIST"
     )
-    solver: options.SolverName = None
-    flow: options.Flow = None
-    rtol: options.Rtol = None
-    option: options.Options = None
     chunk: options.Chunk = None
-    block: int | None = setting(None, "Trajectories stored together.")
+    block: int | None = setting("Trajectories stored together.")
     devices: options.Devices = None
     workers: options.Workers = None
     scheduler: str | None = setting(
-        None,
         "Compute on the Dask cluster at tcp://host:port, or of a scheduler file.",
         metavar="ADDRESS",
     )
@@ -84,8 +75,6 @@ def sweep(given: SweepSettings) -> bool:
 
     Exit status: 0, 1 where a trajectory failed, 2 for bad input.
     """
-    from jfric.cli.kept_results import computed_into, print_counts
-    from jfric.cli.loading import load_for_many
     from jfric.files.write_toml import dump
     from jfric.results.grammar import split
     from jfric.results.status import Status
@@ -105,7 +94,7 @@ def sweep(given: SweepSettings) -> bool:
         times=_times(chosen, given.times),
         solver=solver,
         config=dump(chosen),
-        title=chosen.title or given.config.stem,
+        title=chosen.name,
         command=called(),
         point_command=_command_of_a_point(chosen.problem, given, varied),
     )
@@ -149,7 +138,6 @@ def _times(config: Config, text: str | None) -> np.ndarray | None:
     """Times of ``u(t)``: a number of them over the time span, or a list."""
     import numpy as np
 
-    from jfric.cli.values import parse_times
     from jfric.files.config import time_span
 
     times = None if text is None else parse_times(text)
@@ -158,7 +146,6 @@ def _times(config: Config, text: str | None) -> np.ndarray | None:
 
 def _command_of_a_point(problem: Problem, given: SweepSettings, varied: Collection[str]) -> str:
     """The command of one run, or of one point if the varied parameters are set as well."""
-    from jfric.cli.loading import solver_words
     from jfric.system.naming import find_path
 
     words = ["jfric", "run", str(given.config)]
@@ -175,9 +162,9 @@ def _command_of_a_point(problem: Problem, given: SweepSettings, varied: Collecti
 class PlotSettings:
     """Settings of ``jfric plot``."""
 
-    store: Path = argument(..., "Results of a sweep (Zarr).", metavar="RESULTS")
-    observe: str | None = setting(None, "Observables to draw; all by default.", metavar="NAMES")
-    out: Path | None = setting(None, "Figure to write, instead of one beside the results.")
+    store: Path = argument("Results of a sweep (Zarr).", ..., metavar="RESULTS")
+    observe: str | None = setting("Observables to draw; all by default.", metavar="NAMES")
+    out: Path | None = setting("Figure to write, instead of one beside the results.")
 
 
 @command(
@@ -194,7 +181,6 @@ def plot(given: PlotSettings) -> None:
 
 def _draw(store: Path, names: list[str] | None, out: Path | None) -> None:
     """Draw the results of a sweep next to them, or to ``out``."""
-    from jfric.cli.kept_results import write_figure
     from jfric.figures.sweep_figure import plot_sweep
     from jfric.sweeps.store import open_sweep
 

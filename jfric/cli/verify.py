@@ -13,7 +13,7 @@ from jfric.cli import options
 from jfric.cli.app import answer, command, tell
 from jfric.cli.interrupt import kept
 from jfric.cli.options import argument, setting
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, require_one_of
 
 if TYPE_CHECKING:
     from jfric.verification.result import Result
@@ -24,26 +24,23 @@ class VerifySettings:
     """Settings of ``jfric verify``."""
 
     paths: list[Path] | None = argument(
-        None,
         "Your own files or folders; without any, the shipped list.",
         metavar="PATH",
         show_default=False,
     )
     case: list[str] | None = setting(
-        None,
         "Only the cases of this name ('janovsky*' for all that match). Repeatable.",
         metavar="NAME",
     )
     flow: options.Flow = None
     kernel: str | None = setting(
-        None,
         "Only what this form of the event-driven computation can run, with it: general, lowered or "
         "one-dof; all: with every form that can run a case, and these must agree.",
         metavar="NAME",
     )
     option: options.Options = None
     json_: options.Json = False
-    junit: Path | None = setting(None, "Also write JUnit XML.", metavar="FILE")
+    junit: Path | None = setting("Also write JUnit XML.", metavar="FILE")
 
 
 @command(
@@ -78,14 +75,14 @@ def verify(given: VerifySettings) -> bool:
 
 def _results(given: VerifySettings, remarks: list[str]) -> list[Result]:
     """All checks; sentences on omitted ones go to ``remarks``."""
-    from jfric.files.solver_choice import parse_options, require_flow
+    from jfric.files.solver_choice import FLOWS, parse_options
     from jfric.sweeps.progress import Progress
     from jfric.verification.verify_cases import verify as run_checks
 
     words = parse_options(given.option or [], flow=given.flow, kernel=given.kernel)
     flow, kernel = words.pop("flow", None), words.pop("kernel", None)
     if flow is not None:
-        require_flow(flow)
+        require_one_of("flow", flow, FLOWS)
     reached = [0, 0]
 
     def show(done: int, total: int, name: str) -> None:

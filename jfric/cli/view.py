@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jfric.cli.app import command, wrote
+from jfric.cli.kept_results import write_page
 from jfric.cli.options import argument, setting
 
 
@@ -14,13 +15,13 @@ class ViewSettings:
     """Settings of ``jfric view``."""
 
     result: Path = argument(
-        ...,
         "A run (run-001.json), a sweep (sweep-001.zarr) or a fit (fit-001.json), or a folder of "
         "them, of which the newest is taken.",
+        ...,
         metavar="RESULT",
     )
     out: Path | None = setting(
-        None, "Page to write, instead of one beside the result.", metavar="FILE.html"
+        "Page to write, instead of one beside the result.", metavar="FILE.html"
     )
 
 
@@ -31,7 +32,6 @@ def view(given: ViewSettings) -> None:
     A run: motion, forces, events and modes in time, phase portraits; a sweep: curves and maps with
     a slider for each other parameter; a fit: simulated beside measured, and residuals.
     """
-    from jfric.cli.kept_results import write_page
     from jfric.figures.view.stored import find
     from jfric.figures.view.view import view_page
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, require_one_of
 from jfric.system.bristle import Dahl
 from jfric.system.friction import Friction
 from jfric.system.functions import Constant
@@ -58,10 +58,7 @@ class JointFriction:
 
 def require_form(found: str, *, bristles: bool | None) -> None:
     """Raise :class:`ProblemError` for a form that does not exist or is not installed."""
-    allowed = get_args(Form)
-    if found not in allowed:
-        hint = nearest(str(found), allowed)
-        raise ProblemError(f"friction: found {found!r}{hint}, allowed are {', '.join(allowed)}")
+    require_one_of("friction", found, get_args(Form))
     if found == "lugre" and not bristles:
         version = "no MuJoCo is installed" if bristles is None else "the installed MuJoCo has none"
         raise ProblemError(f"friction: 'lugre' needs a MuJoCo with this friction, {version}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import require_one_of
 from jfric.files.codec import Key, Place
 from jfric.files.config import Check, outside, time_span
 from jfric.files.scalar_codecs import PLAIN, Real, Text
@@ -49,10 +49,8 @@ def checks(raw: list[dict[str, Any]], problem: Problem) -> tuple[Check, ...]:
 
 def _check(raw: dict[str, Any], place: Place, problem: Problem) -> Check:
     given, at = raw["quantity"], place.key("quantity")
-    try:
+    with at.within():
         quantity = resolve(parse_quantity(given), problem)
-    except ProblemError as error:
-        raise at.error(str(error)) from None
     if quantity.argument == "t":
         raise at.error(f"found {given!r}, a check takes one time")
     if isinstance(quantity.argument, float) and outside(problem, quantity.argument):
@@ -69,10 +67,7 @@ def _check(raw: dict[str, Any], place: Place, problem: Problem) -> Check:
 def _status(word: str, place: Place) -> int:
     """The number of a status by its name."""
     names = {status.name.lower(): int(status) for status in Status}
-    if word not in names:
-        raise place.key("expected").error(
-            f"found {word!r}{nearest(word, names)}, allowed are {', '.join(names)}"
-        )
+    require_one_of(place.key("expected").where, word, names)
     return names[word]
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jfric.errors import ProblemError, close_matches, quoted
+from jfric.errors import ProblemError, close_matches, quoted, within
 from jfric.system.dimensions import power_dimension
 from jfric.system.fields import POWERS, About
 from jfric.system.units import Dimension
@@ -63,6 +64,10 @@ class Place(NamedTuple):
     def error(self, sentence: str) -> ProblemError:
         """Error with a sentence about the value at this place."""
         return ProblemError(f"{self.where}: {sentence}")
+
+    def within(self, *kinds: type[Exception]) -> AbstractContextManager[None]:
+        """Block whose errors, those of ``kinds`` as well, are about the value at this place."""
+        return within(f"{self.where}: ", *kinds)
 
     def mistake(self, sentence: str) -> Mistake:
         """Mistake in the shape of the value at this place."""

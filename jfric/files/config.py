@@ -144,6 +144,11 @@ class Config:
     fit: Mapping[str, Any] = field(default_factory=dict)
     optimise: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        """The title, or the name of the file where it has none."""
+        return self.title or Path(self.path).stem
+
     def opened(self) -> Config:
         """This content with the controller apart from the problem, for fits: there the samples of
         the record are those of the controller, and measured signals may replace it."""

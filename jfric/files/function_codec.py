@@ -8,7 +8,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from jfric.errors import ProblemError
 from jfric.files.codec import Codec, Key, Place
 from jfric.files.field_codecs import CLASSES, FORMS, Fields
 from jfric.files.reading import ReadError, read_text
@@ -40,10 +39,8 @@ def numbers(values: list[Any], place: Place, unit: str | None) -> list[float]:
     """Numbers of a list in SI units; numbers without a unit are in ``unit``, if given."""
     if unit is None:
         return FORMS["list"].read(values, place)
-    try:
+    with place.within(UnitError):
         factor = unit_factor(unit, place.measures)
-    except UnitError as error:
-        raise place.error(str(error)) from None
     return [
         FORMS["list"].read([value], place)[0]
         if isinstance(value, str)
@@ -187,11 +184,9 @@ class Wave(Fields):
         at = place.key("frequency", _FREQUENCY)
         found = super().read(raw | {"omega": 0.0}, place)
         frequency = NUMBER.read(raw["frequency"], at)
-        try:
+        with at.within(ValueError):
             is_text = isinstance(frequency, Expression)
             omega = Expression(f"2*pi*({frequency.text})") if is_text else 2.0 * math.pi * frequency
-        except ValueError as error:  # the value is at the limit of size
-            raise at.error(str(error)) from None
         return Harmonic(found.amplitude, omega, found.phase)
 
 
@@ -203,10 +198,8 @@ class Cut(Record):
 
     def read(self, raw: Any, place: Place) -> Clipped:
         found = super().read(raw, place)
-        try:
+        with place.within():
             return Clipped(**found)
-        except ProblemError as error:
-            raise place.error(str(error)) from None
 
     def write(self, value: Any, place: Place) -> Any:
         periods = {"periods": value.periods} if value.periods else {}

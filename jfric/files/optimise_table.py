@@ -45,10 +45,8 @@ def optimise_settings(raw: dict[str, Any], problem: Problem) -> dict[str, Any]:
     place, free = Place("optimise"), {}
     for path, item in raw.get("free", {}).items():
         at = place.key("free").key(path)
-        try:
+        with at.within(KeyError):
             name = find_path(problem, path)
-        except KeyError as error:
-            raise at.error(error.args[0]) from None
         free[name] = _FREE.read(item, at._replace(inside=path_dimension(problem, name)))
     rest = OPTIMISE.read({key: x for key, x in raw.items() if key != "free"}, place)
     return rest | ({"free": free} if free else {})

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, require_one_of
+from jfric.optional import import_package
 from jfric.results.columns import column_units
 
 if TYPE_CHECKING:
@@ -62,22 +63,15 @@ def write_trajectory(path: Path, table: dict[str, np.ndarray], units: dict[str, 
 
 def require_format(name: str) -> None:
     """Raise :class:`ProblemError` for a format that cannot be written."""
-    if name not in FORMATS:
-        raise ProblemError(f"--format: found {name!r}, allowed are {' and '.join(FORMATS)}")
+    require_one_of("--format", name, FORMATS)
     if name == "parquet":
         import_pyarrow()
 
 
-def import_pyarrow():
+def import_pyarrow() -> Any:
     """The module pyarrow; raises an error on how to install it if it is missing."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ProblemError(
-            "--format: parquet needs pyarrow, which is not installed (pip install jfric[parquet])"
-        ) from error
-    return pyarrow
+    import_package("pyarrow.parquet", "--format: parquet", "parquet")
+    return import_package("pyarrow", "--format: parquet", "parquet")
 
 
 def _write_parquet(path: Path, table: dict[str, np.ndarray], units: dict[str, str]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, within
 from jfric.system.expression import Expression
 from jfric.system.naming import find_path, parameters, path_dimension, with_numbers
 from jfric.system.problem import Problem
@@ -26,19 +26,15 @@ def apply_overrides(problem: Problem, assignments: Iterable[str]) -> Problem:
             raise ProblemError(
                 f"--set: found {assignment!r}, expected path=value such as friction.mu=0.2"
             )
-        try:
+        with within("--set: ", KeyError):
             name = find_path(problem, path.strip())
-        except KeyError as error:
-            raise ProblemError(f"--set: {error.args[0]}") from None
         if name in values:
             raise ProblemError(f"--set: found {name!r} twice")
         values[name] = _value(problem, name, text.strip())
     if not values:
         return problem
-    try:
+    with within("--set: ", ValueError):
         changed = with_numbers(problem, values)
-    except ValueError as error:
-        raise ProblemError(f"--set: {error}") from None
     validate(changed)
     return changed
 
@@ -46,10 +42,8 @@ def apply_overrides(problem: Problem, assignments: Iterable[str]) -> Problem:
 def _value(problem: Problem, name: str, text: str) -> float | np.ndarray:
     dimension = path_dimension(problem, name)
     parts = text.strip("[]").split(",") if text.startswith("[") else [text]
-    try:
+    with within(f"--set {name}: ", UnitError):
         numbers = [to_si(part.strip(), dimension) for part in parts]
-    except UnitError as error:
-        raise ProblemError(f"--set {name}: {error}") from None
     if any(isinstance(x, Expression) for x in numbers):
         raise ProblemError(f"--set {name}: found {text!r}, expected a number, not an expression")
     leaf = parameters(problem)[name]

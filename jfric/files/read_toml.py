@@ -11,7 +11,7 @@ from typing import Any
 
 from jax.core import eval_context
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, within
 from jfric.files import system_tables
 from jfric.files.checks import checks
 from jfric.files.codec import Place
@@ -49,22 +49,17 @@ def load(path: str | os.PathLike[str]) -> Problem:
 
 def load_config(path: str | os.PathLike[str]) -> Config:
     """Problem, outputs, solver settings and checks of the TOML file ``path``."""
-    try:
+    with within(f"{os.fspath(path)}: ", ReadError):
         text = read_text(Path(path))
-    except ReadError as error:
-        raise ProblemError(f"{os.fspath(path)}: {error}") from None
     return loads(text, path)
 
 
 def loads(text: str, path: str | os.PathLike[str] = "<text>") -> Config:
     """Configuration like that of :func:`load_config`, from TOML text; ``path`` is named in errors,
     and the paths of files in the text are relative to its folder."""
-    try:
-        # Numbers, not tracers, also inside a function that JAX traces.
-        with eval_context():
-            return _config(text, path)
-    except ProblemError as error:
-        raise ProblemError(f"{os.fspath(path)}: {error}") from None
+    # Numbers, not tracers, also inside a function that JAX traces.
+    with within(f"{os.fspath(path)}: "), eval_context():
+        return _config(text, path)
 
 
 def _config(text: str, path: str | os.PathLike[str]) -> Config:

@@ -14,7 +14,7 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, nearest, within
 from jfric.files.codec import Key, Place
 from jfric.files.scalar_codecs import NUMBER, Choice, Flag, Text
 from jfric.files.table_codecs import Names, Record
@@ -406,7 +406,5 @@ def robot_of(raw: Mapping[str, Any], folder: Path) -> Robot | None:
         return None
     given = ROBOT.read(raw["robot"], Place("robot"))
     path = folder / given.pop("file")
-    try:
+    with within("robot: "):
         return read_robot(path, **given)
-    except ProblemError as error:
-        raise ProblemError(f"robot: {error}") from None

@@ -33,10 +33,8 @@ class Number(Codec):
         return expected(place.measures)
 
     def read(self, raw: Any, place: Place) -> Any:
-        try:
+        with place.within(UnitError):
             found = to_si(raw, place.measures)
-        except UnitError as error:
-            raise place.error(str(error)) from None
         if self.refuses and isinstance(found, Expression):
             raise place.error(f"found the expression {raw!r}, {self.refuses}")
         return found

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from jfric.errors import ProblemError, nearest, quoted
+from jfric.errors import ProblemError, nearest, quoted, require_one_of
 from jfric.numerics.limits import COUNTS, require_count, short
 
 if TYPE_CHECKING:
@@ -76,10 +76,7 @@ def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -
     own = _name(given)
     given |= overrides
     name = _name(given)
-    if name not in SOLVERS:
-        raise ProblemError(
-            f"solver: found {name!r}{nearest(name, SOLVERS)}, allowed are {', '.join(SOLVERS)}"
-        )
+    require_one_of("solver", name, SOLVERS)
     allowed = settings_of(name)
     asked = given if own == name else overrides
     for key in asked:
@@ -93,7 +90,7 @@ def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -
             _require(key, given[key])
     if "flow" in allowed:
         given["flow"] = str(given.get("flow", FLOWS[0])).replace("_", "-")
-        require_flow(given["flow"])
+        require_one_of("flow", given["flow"], FLOWS)
     for key, what in REQUIRED.items():
         if key in allowed and key not in given:
             raise ProblemError(f"{key}: missing; the solver {name} needs {what}")
@@ -158,14 +155,6 @@ def _number(text: str) -> int | float | str:
 
 def _name(settings: Mapping[str, Any]) -> str:
     return str(settings.get("name", SOLVERS[0])).replace("_", "-")
-
-
-def require_flow(flow: str) -> None:
-    """Raise :class:`ProblemError` for an unknown flow."""
-    if flow not in FLOWS:
-        raise ProblemError(
-            f"flow: found {flow!r}{nearest(flow, FLOWS)}, allowed are {', '.join(FLOWS)}"
-        )
 
 
 def resolved(settings: Mapping[str, Any], problem: Problem) -> dict[str, Any]:

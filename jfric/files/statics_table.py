@@ -21,10 +21,8 @@ class PathTable(Record):
         place = Place(where)
         if "vary" not in raw:
             return self.read(raw, place)
-        try:
+        with place.key("vary").within(KeyError):
             name = find_path(problem, raw["vary"])
-        except KeyError as error:
-            raise place.key("vary").error(error.args[0]) from None
         found = self.read(raw, place._replace(inside=path_dimension(problem, name)))
         return found | {"vary": name}
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.errors import ProblemError, quoted
+from jfric.errors import ProblemError, quoted, within
 from jfric.results.abstract_observables import Observable, renamed
 from jfric.results.event_observables import EventCount, LastEventTime, StopTime
 from jfric.results.grammar import parse_observable
@@ -125,10 +125,8 @@ def _named(problem: Problem, observe: Mapping[str, str | Observable]) -> dict[st
     found: dict[str, Observable] = {}
     for name, item in observe.items():
         if isinstance(item, str):
-            try:
+            with within(f"observe.{name}: "):
                 item = _parsed(problem, item)
-            except ProblemError as error:
-                raise ProblemError(f"observe.{name}: {error}") from None
         if not isinstance(item, Observable):
             raise ProblemError(
                 f"observe.{name}: found {item!r}, expected a name such as 'x(1 s)' or an "
@@ -155,10 +153,8 @@ def _plain(problem: Problem, named: dict[str, Observable], text: str) -> str:
     def replaced(match: re.Match) -> str:
         if match[1] in WORDS:
             return match[0]
-        try:
+        with within(f"{quoted(text)}: "):
             found = _parsed(problem, match[0])
-        except ProblemError as error:
-            raise ProblemError(f"{quoted(text)}: {error}") from None
         name = next((k for k, o in named.items() if o == found), f"number_{len(named) + 1}")
         named[name] = renamed(found, name)
         return name
@@ -216,10 +212,8 @@ def _require_dimensions(
     known = [units[name] for name in formula.names.values()]
     if not formula.quantities or not all(known):
         return  # nothing to compare: bare numbers are in SI units
-    try:
+    with within(f"{where}: {text!r} ", UnitError):
         formula.dimensionality(lambda name: units[name] or "")
-    except UnitError as error:
-        raise ProblemError(f"{where}: {text!r} {error}") from None
 
 
 def _whole(observable: Observable) -> Observable:

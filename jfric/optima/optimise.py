@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jfric.errors import ProblemError, nearest, warn
+from jfric.errors import ProblemError, require_one_of, warn, within
 from jfric.fits.free import Free
 from jfric.fits.optimise.starts import CANDIDATES, global_sample
 from jfric.numerics.cores import cores
@@ -123,10 +123,8 @@ def optimise(
     remarks = _remarks(method, goals, solver)
     for text in remarks:
         warn(f"optimise: {text}")
-    try:
+    with within("free: at the start, "):
         set_parameters(problem, by_path(unknowns.places, unknowns.given))
-    except ProblemError as error:
-        raise ProblemError(f"free: at the start, {error}") from None
     numbers = jax.tree.map(jax.numpy.asarray, problem)
     evaluator = Evaluator(numbers, unknowns, goals, solver)
     points = _points(evaluator, starts, seed)
@@ -161,11 +159,7 @@ def from_table(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _require(method, starts, seed, iterations, unknowns: Unknowns, goals: Goals) -> None:
-    if method not in METHODS:
-        raise ProblemError(
-            f"method: found {method!r}{nearest(str(method), METHODS)}, allowed are "
-            f"{', '.join(METHODS)}"
-        )
+    require_one_of("method", method, METHODS)
     require_count("starts", starts, 1, STARTS)
     require_count("iterations", iterations, 1, STEPS)
     require_count("seed", seed, 0, STEPS)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, within
 from jfric.fits.free import Free, check_free
 from jfric.fits.parameter_vector import Layout
 from jfric.system.bounds import INCREASING, bounds_of
@@ -113,10 +113,8 @@ def read_unknowns(problem: Problem, free: Mapping[str, Any]) -> Unknowns:
         raise ProblemError("free: found nothing, give numbers by path: {'time.end': (0.5, 2.0)}")
     known, places, columns = parameters(problem), [], []
     for path, item in free.items():
-        try:
+        with within("free: ", KeyError):
             name = find_path(problem, str(path))
-        except KeyError as error:
-            raise ProblemError(f"free: {error.args[0]}") from None
         if any(place.path == name for place in places):
             raise ProblemError(f"free: found {name!r} twice")
         leaf = known[name]

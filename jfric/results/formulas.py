@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, nearest, within
 from jfric.results.pieces import Function
 from jfric.results.signals import Signal, look_up
 from jfric.system.description import state_axis
@@ -92,18 +92,14 @@ def _measures(problem: Problem, where: str, text: str) -> Any:
     units = {name: _quantity(problem, where, name)[1] for name in formula.names.values()}
     if not formula.quantities and len(set(units.values())) < 2 and where.endswith(".when"):
         return None  # nothing to compare: units take long to import
-    try:
+    with within(f"{where}: {text!r} ", UnitError):
         return formula.dimensionality(units.__getitem__)
-    except UnitError as error:
-        raise ProblemError(f"{where}: {text!r} {error}") from None
 
 
 def _quantity(problem: Problem, where: str, name: str) -> tuple[Function, str]:
     """Quantity with this ``name``, and its unit."""
     if name == "t" and name not in problem.dofs:
         return (lambda point: point.t), "s"
-    try:
+    with within(f"{where}: "):
         found = look_up(problem, name)[1]
-    except ProblemError as error:
-        raise ProblemError(f"{where}: {error}") from None
     return found, found.unit

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from jax.core import Tracer
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, within
 from jfric.results.abstract_observables import Observable, renamed
 from jfric.results.observables import (
     Amplitude,
@@ -105,10 +105,8 @@ def split(text: str) -> list[str]:
 
 def _one(problem: Problem, name: str | None, item: Any, times, end) -> Observable:
     if isinstance(item, str):
-        try:
+        with within("observe: "):
             found = parse_observable(problem, item, times, end)
-        except ProblemError as error:
-            raise ProblemError(f"observe: {error}") from None
     elif isinstance(item, Observable):
         found = item
     else:

@@ -1,7 +1,7 @@
 """Quantities by name: ``u(1)``, ``max.v.u``, ``event_time(3)``, ``final.u``, ``impulse.stop`` ...
 
 Checks, runs, sweeps and :func:`jfric.observe` share one grammar. The meaning of names is defined in
-:mod:`jfric.results.grammar`, for equilibria in :mod:`jfric.verification.static_checks`.
+:mod:`jfric.results.grammar`, for equilibria in :mod:`jfric.verification.system_checks`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from jfric.errors import ProblemError, nearest, quoted
+from jfric.errors import ProblemError, nearest, quoted, within
 from jfric.numerics.limits import STEPS
 from jfric.results.signals import (
     CONTACTS,
@@ -30,75 +30,6 @@ from jfric.system.naming import find_path, parameters
 from jfric.system.problem import Problem
 from jfric.system.units import DIMENSIONS, UnitError, to_si
 
-Kind = Literal[
-    "at",
-    "final",
-    "min",
-    "max",
-    "mean",
-    "rms",
-    "amplitude",
-    "integral",
-    "impulse",
-    "event",
-    "before_event",
-    "event_time",
-    "event_count",
-    "impact_count",
-    "last_event_time",
-    "stop_time",
-    "dissipated",
-    "stick_fraction",
-    "derivative",
-    "status",
-    "flag",
-    "equilibrium_count",
-    "continuum_count",
-    "equilibrium",
-    "equilibrium_to",
-    "limit",
-    "branch_count",
-    "fold_count",
-    "dead_end_count",
-    "special",
-    "orbit",
-    "multiplier",
-    "fold",
-    "flip",
-    "torus",
-    "branch_point",
-    "hopf",
-    "event_change",
-    "dead_end",
-    "balance",
-    "balance_fold",
-    "response",
-    "lyapunov",
-    "attractor_count",
-    "basin_share",
-    "optimum",
-    "growth",
-    "mode_frequency",
-    "onset",
-]
-
-#: Kinds taken from equilibria, limit loads and paths of a system, not from a trajectory.
-STATIC_KINDS = (
-    *("equilibrium_count", "continuum_count", "equilibrium", "equilibrium_to", "limit"),
-    *("branch_count", "fold_count", "dead_end_count", "special"),
-)
-#: Kinds taken from the outcome of a run, not reduced from its motion.
-OUTCOMES = ("status", "flag")
-
-
-#: Kinds taken from a steady motion, from its path over a parameter, from many motions, and from an
-#: optimisation.
-PERIODIC_KINDS = (
-    *("orbit", "multiplier", "fold", "flip", "torus", "branch_point", "hopf", "event_change"),
-    *("dead_end", "balance", "balance_fold", "response"),
-    *("lyapunov", "attractor_count", "basin_share", "optimum"),
-    *("growth", "mode_frequency", "onset"),
-)
 #: Numbers of a periodic motion that a trajectory does not have.
 OF_ORBITS = ("period", "energy_loss", "residual", "event_count", "largest_multiplier")
 #: Results for a harmonic of a quantity over a period, amplitude and angle; parts of a multiplier.
@@ -122,39 +53,42 @@ class _Form(NamedTuple):
     optional: bool = False
 
 
-_KINDS: dict[Kind, _Form] = {
-    **{kind: _Form("signal") for kind in ("final", "min", "max", "mean", "rms", "amplitude")},
-    "integral": _Form("signal"),
+_ALONE, _ROW, _SIGNAL = _Form(), _Form(None, "number"), _Form("signal")
+#: Kinds that are reduced from the motion of a trajectory.
+MOTION_KINDS = {
+    **dict.fromkeys(("final", "min", "max", "mean", "rms", "amplitude", "integral"), _SIGNAL),
     "impulse": _Form("element", optional=True),
     "event": _Form("signal", "number"),
     "before_event": _Form("motion", "number"),
     "event_time": _Form("event", "number", optional=True),
-    **{kind: _Form() for kind in ("event_count", "impact_count", "last_event_time", "stop_time")},
-    "dissipated": _Form("contact", optional=True),
-    "stick_fraction": _Form("contact", optional=True),
-    "status": _Form(),
-    "flag": _Form("flag"),
-    "equilibrium_count": _Form(),
-    "continuum_count": _Form(),
-    "equilibrium": _Form("static", "number"),
-    "equilibrium_to": _Form("static", "number"),
+    **dict.fromkeys(("event_count", "impact_count", "last_event_time", "stop_time"), _ALONE),
+    **dict.fromkeys(("dissipated", "stick_fraction"), _Form("contact", optional=True)),
+}
+#: Kinds taken from the outcome of a run.
+OUTCOMES = {"status": _ALONE, "flag": _Form("flag")}
+#: Kinds taken from equilibria, limit loads and paths of a system, not from a trajectory.
+STATIC_KINDS = {
+    **dict.fromkeys(("equilibrium_count", "continuum_count"), _ALONE),
+    **dict.fromkeys(("branch_count", "fold_count", "dead_end_count"), _ALONE),
+    **dict.fromkeys(("equilibrium", "equilibrium_to", "special"), _Form("static", "number")),
     "limit": _Form("static"),
-    "branch_count": _Form(),
-    "fold_count": _Form(),
-    "dead_end_count": _Form(),
-    "special": _Form("static", "number"),
+}
+#: Kinds taken from a steady motion, from its path over a parameter, from many motions, and from an
+#: optimisation.
+PERIODIC_KINDS = {
     "orbit": _Form("orbit", "maybe"),
     "multiplier": _Form("part", "number", optional=True),
-    **{kind: _Form(None, "number") for kind in ("fold", "flip", "torus", "hopf", "dead_end")},
-    **{kind: _Form(None, "number") for kind in ("branch_point", "event_change", "balance_fold")},
+    **dict.fromkeys(("fold", "flip", "torus", "hopf", "dead_end", "branch_point"), _ROW),
+    **dict.fromkeys(("event_change", "balance_fold", "basin_share"), _ROW),
+    **dict.fromkeys(("mode_frequency", "onset"), _ROW),
     "balance": _Form("dof", "maybe"),
     "response": _Form("response"),
-    **{kind: _Form() for kind in ("lyapunov", "attractor_count", "growth")},
-    **{kind: _Form(None, "number") for kind in ("basin_share", "mode_frequency", "onset")},
+    **dict.fromkeys(("lyapunov", "attractor_count", "growth"), _ALONE),
     "optimum": _Form("optimum", "maybe"),
 }
+_KINDS: dict[str, _Form] = {**MOTION_KINDS, **OUTCOMES, **STATIC_KINDS, **PERIODIC_KINDS}
 #: Other words for a kind, and the prefix that they add to the name.
-_SAME: dict[str, tuple[Kind, str]] = {
+_SAME: dict[str, tuple[str, str]] = {
     "end_time": ("last_event_time", ""),
     "final_v": ("final", "v."),
     "event_v": ("event", "v."),
@@ -225,7 +159,7 @@ class Quantity:
     the part of the trajectory that it is taken from; None: all of it.
     """
 
-    kind: Kind
+    kind: str
     name: str = ""
     argument: float | int | str | None = None
     window: Window | None = None
@@ -259,7 +193,7 @@ def parse_quantity(text: str, known: Iterable[str] = ()) -> Quantity:
     word, argument = match.groups()
     first, _, name = word.partition(".")
     kind, prefix = _SAME.get(first, (first, ""))
-    form = _KINDS.get(kind)  # type: ignore[arg-type]
+    form = _KINDS.get(kind)
     if form is not None and not name and argument is not None and _names_a_dof(form):
         # A degree of freedom may be named like a kind: final(1) is its position.
         form = None
@@ -273,7 +207,7 @@ def parse_quantity(text: str, known: Iterable[str] = ()) -> Quantity:
         needs = {"number": "the number of an event", None: "nothing"}[form.holds]
         raise _error(text, f"{first} takes {needs} in parentheses")
     number = None if argument is None else _number(text, argument)
-    return Quantity(kind, prefix + name, number)  # type: ignore[arg-type]
+    return Quantity(kind, prefix + name, number)
 
 
 def _with_window(text: str, quantity: Quantity, word: str, bounds: str) -> Quantity:
@@ -316,7 +250,7 @@ def resolve(quantity: Quantity, problem: Problem) -> Quantity:
     if kind == "derivative":
         return _derivative(quantity, problem)
     names = "signal" if kind == "at" else _KINDS[kind].names
-    try:
+    with within(f"found {str(quantity)!r}, "):
         if names in ("signal", "motion"):
             found, function = look_up(problem, name)
             if names == "motion" and not function.of_motion:
@@ -343,8 +277,6 @@ def resolve(quantity: Quantity, problem: Problem) -> Quantity:
             found = _flag(name)
         else:
             found = name
-    except ProblemError as error:
-        raise ProblemError(f"found {str(quantity)!r}, {error}") from None
     return dataclasses.replace(quantity, name=found)
 
 
@@ -353,10 +285,8 @@ def _derivative(quantity: Quantity, problem: Problem) -> Quantity:
     inner = resolve(parse_quantity(quantity.name), problem)
     if inner.kind in (*STATIC_KINDS, *PERIODIC_KINDS, *OUTCOMES, "derivative"):
         raise ProblemError(f"found {str(quantity)!r}, {inner.kind} has no derivative here")
-    try:
+    with within(f"found {str(quantity)!r}, ", KeyError):
         path = find_path(problem, str(quantity.argument))
-    except KeyError as error:
-        raise ProblemError(f"found {str(quantity)!r}, {error.args[0]}") from None
     value = parameters(problem)[path]
     if isinstance(value, Expression):
         own = ", ".join(f"parameters.{name}" for name in value.references)
@@ -368,7 +298,7 @@ def _derivative(quantity: Quantity, problem: Problem) -> Quantity:
     return dataclasses.replace(quantity, name=str(inner), argument=path)
 
 
-def _static_name(kind: Kind, name: str, problem: Problem) -> str:
+def _static_name(kind: str, name: str, problem: Problem) -> str:
     if name == "parameter" and kind in ("limit", "special"):
         return name
     reaction = kind != "balance" and name.partition(".")[0] in ("lambda_n", "lambda_t")
@@ -401,12 +331,8 @@ def _of_orbit(quantity: Quantity, problem: Problem) -> str:
 
 
 def _number_path(problem: Problem, name: str) -> str:
-    try:
+    with within(f"of an optimum there are {', '.join(OF_OPTIMA)}; ", KeyError):
         return find_path(problem, name)
-    except KeyError as error:
-        raise ProblemError(
-            f"of an optimum there are {', '.join(OF_OPTIMA)}; {error.args[0]}"
-        ) from None
 
 
 def _event(name: str, problem: Problem) -> str:
@@ -425,7 +351,7 @@ def _flag(name: str) -> str:
     return name
 
 
-def _contact(kind: Kind, name: str, problem: Problem) -> str:
+def _contact(kind: str, name: str, problem: Problem) -> str:
     sections = (*CONTACTS, *(HYSTERESIS if kind == "dissipated" else ()))
     contacts = element_names(problem, sections)
     if not contacts:

@@ -5,9 +5,10 @@ This module alone defines these names; checks, sweeps, fits and columns of resul
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jfric.errors import ProblemError, nearest
 from jfric.system.assembly import energies
@@ -25,27 +26,24 @@ from jfric.system.states import state_units
 if TYPE_CHECKING:
     from jfric.results.pieces import Point
 
-#: Prefixes of names, and the sort of object that each name belongs to.
-FORMS = {
-    "v": "dof",
-    "a": "dof",
-    "lambda_t": "contact",
-    "lambda_n": "contact",
-    "slip": "contact",
-    "force": "element",
-    "energy": "lagrangian",
-    "reaction": "joint",
-    "z": "state",
-    "command": "controller",
-    "input": "function of time",
-}
 #: Sections of contacts, in the solver's order.
 CONTACTS = ("friction", "contact")
 
 
+class Quantity:
+    """A scalar quantity of a trajectory, as a function of a point."""
+
+    unit: str
+    #: Whether position and velocity alone determine the quantity.
+    of_motion: bool = False
+
+    def __call__(self, point: Point):
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Signal:
-    """One component of the motion or of the contact forces, as a function of a point."""
+class Signal(Quantity):
+    """One component of the motion or of the contact forces."""
 
     #: ``q``, ``v``, ``a``, ``lambda_t``, ``lambda_n``, ``z`` or ``sliding_velocity``.
     field: str
@@ -53,7 +51,7 @@ class Signal:
     unit: str
 
     @property
-    def of_motion(self) -> bool:
+    def of_motion(self) -> bool:  # type: ignore[override]
         """Whether position and velocity alone determine the quantity."""
         return self.field in ("q", "v")
 
@@ -62,17 +60,12 @@ class Signal:
 
 
 @dataclass(frozen=True)
-class ElementForce:
+class ElementForce(Quantity):
     """Force of a spring, damper or stop along its direction, as it acts on the system."""
 
     section: str
     name: str
     unit: str
-
-    @property
-    def of_motion(self) -> bool:
-        """False: loads, moving supports, segments and parameters determine the force as well."""
-        return False
 
     def __call__(self, point: Point):
         p, key = point, (self.section, self.name)
@@ -83,32 +76,22 @@ class ElementForce:
 
 
 @dataclass(frozen=True)
-class Energy:
+class Energy(Quantity):
     """Kinetic and potential energy of a :class:`jfric.Lagrangian`, or of all links."""
 
     name: str
     unit: str = "J"
-
-    @property
-    def of_motion(self) -> bool:
-        """False: time and parameters determine the energy as well."""
-        return False
 
     def __call__(self, point: Point):
         return energies(point.problem)[self.name].total(point.t, point.q, point.v)
 
 
 @dataclass(frozen=True)
-class Reaction:
+class Reaction(Quantity):
     """Reaction of one equation of a joint; times the equation's gradient a generalised force."""
 
     index: int
     unit: str
-
-    @property
-    def of_motion(self) -> bool:
-        """False: all forces determine the reaction."""
-        return False
 
     def __call__(self, point: Point):
         p = point
@@ -118,17 +101,12 @@ class Reaction:
 
 
 @dataclass(frozen=True)
-class ChosenVelocity:
+class ChosenVelocity(Quantity):
     """A velocity that the user has defined, or its rate."""
 
     field: str
     name: str
     unit: str
-
-    @property
-    def of_motion(self) -> bool:
-        """False: time and parameters determine the velocity as well."""
-        return False
 
     def __call__(self, point: Point):
         motion = (point.v,) if self.field == "v" else (point.v, point.a)
@@ -136,25 +114,7 @@ class ChosenVelocity:
 
 
 @dataclass(frozen=True)
-class Command:
-    """Value that a controller sets, from one sample to the next."""
-
-    path: str
-    unit: str
-
-    @property
-    def of_motion(self) -> bool:
-        """False: the memory of the controller determines it."""
-        return False
-
-    def __call__(self, point: Point):
-        _require_held(point.problem, "command")
-        section, name, field = slots_of(point.problem)[self.path]
-        return getattr(point.problem.section(section)[name], field)(point.t)
-
-
-@dataclass(frozen=True)
-class Input:
+class Input(Quantity):
     """Value of a function of time, such as a load or the voltage of a motor."""
 
     section: str
@@ -162,13 +122,20 @@ class Input:
     field: str
     unit: str
 
-    @property
-    def of_motion(self) -> bool:
-        """False: time determines it."""
-        return False
-
     def __call__(self, point: Point):
         return getattr(point.problem.section(self.section)[self.name], self.field)(point.t)
+
+
+@dataclass(frozen=True)
+class Command(Quantity):
+    """Value that a controller sets, from one sample to the next."""
+
+    path: str
+    unit: str
+
+    def __call__(self, point: Point):
+        _require_held(point.problem, "command")
+        return Input(*slots_of(point.problem)[self.path], self.unit)(point)
 
 
 def _require_held(problem: Problem, what: str) -> None:
@@ -181,7 +148,15 @@ def _require_held(problem: Problem, what: str) -> None:
             )
 
 
-Quantity = Command | Signal | ElementForce | Energy | Reaction | ChosenVelocity | Input
+class _Form(NamedTuple):
+    """Quantities whose names begin with one word: ``sort`` of object that the rest of a name
+    belongs to, ``names`` of all, ``find``: the full name for one that is given, and ``make``: the
+    quantity for this word and a full name."""
+
+    sort: str
+    names: Callable[[Problem], list[str]]
+    find: Callable[[Problem, str], str | None]
+    make: Callable[[Problem, str, str], Quantity]
 
 
 def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
@@ -197,56 +172,14 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
     reaction of a joint. The name may be left out where there is only one. Raises
     :class:`ProblemError` with the nearest valid name.
     """
-    dofs = list(problem.dofs)
-    if text in dofs:
+    if text in problem.dofs:
         return text, _of_dof(problem, "q", text)
-    form, _, name = text.partition(".")
-    kind = FORMS.get(form)
-    if kind == "dof":
-        name = dofs[0] if not name and len(dofs) == 1 else name
-        if name in dofs:
-            return f"{form}.{name}", _of_dof(problem, form, name)
-        if name in problem.section("velocity"):
-            unit = chosen_units(problem)[name] + ("/s" if form == "v" else "/s^2")
-            return f"{form}.{name}", ChosenVelocity(form, name, unit)
-    elif kind == "contact":
-        if form == "lambda_n":
-            label = find_name(problem, name, CONTACTS[1:], list(normal_forces(problem)))
-        else:
-            label = find_name(problem, name, CONTACTS)
-        if label is not None:
-            return f"{form}.{label}", _of_contact(problem, form, label)
-    elif kind == "element":
-        label = find_name(problem, name, force_sections())
-        if label is not None:
-            element = ElementForce(*force_keys(problem)[label], force_unit(problem, label))
-            return f"force.{label}", element
-    elif kind == "lagrangian":
-        label = _only_match(_with_energy(problem), name)
-        if label is not None:
-            return f"energy.{label}", Energy(label)
-    elif kind == "state":
-        states = state_units(problem)
-        label = _only_match(list(states), name)
-        if label is not None:
-            return f"z.{label}", Signal("z", list(states).index(label), states[label])
-    elif kind == "controller":
-        label = _only_match(list(command_places(problem)), name)
-        if label is not None:
-            unit = command_units(problem)[label]
-            return f"command.{label}", Command(command_places(problem)[label], unit)
-    elif kind == "function of time":
-        path = find_function(problem, name)
-        if path is not None and path not in command_places(problem).values():
-            dimension = path_dimension(problem, path)
-            unit = "" if dimension is None else dimension.unit
-            return f"input.{path}", Input(*function_paths(problem)[path], unit)
-    elif kind == "joint":
-        label = find_reaction(problem, name)
-        if label is not None:
-            units = reaction_units(problem)
-            return f"reaction.{label}", Reaction(list(units).index(label), units[label])
-    raise ProblemError(_missing(problem, text, form, kind))
+    word, _, name = text.partition(".")
+    form = FORMS.get(word)
+    label = None if form is None else form.find(problem, name)
+    if form is None or label is None:
+        raise ProblemError(_missing(problem, text, word))
+    return f"{word}.{label}", form.make(problem, word, label)
 
 
 def find_signal(problem: Problem, text: str) -> Signal:
@@ -259,17 +192,8 @@ def find_signal(problem: Problem, text: str) -> Signal:
 
 def signal_names(problem: Problem) -> list[str]:
     """Names of all quantities of a problem."""
-    dofs, contacts = list(problem.dofs), contact_names(problem)
-    moving = [*dofs, *problem.section("velocity")]
-    forms = [("", dofs), ("v", moving), ("a", moving), ("lambda_t", contacts)]
-    forms += [("lambda_n", list(normal_forces(problem))), ("slip", contacts)]
-    forms += [("force", element_names(problem, force_sections()))]
-    forms += [("energy", _with_energy(problem))]
-    forms += [("command", list(command_places(problem)))]
-    set_ = command_places(problem).values()
-    forms += [("input", [path for path in function_paths(problem) if path not in set_])]
-    forms += [("reaction", list(reaction_units(problem))), ("z", list(state_units(problem)))]
-    return [f"{form}.{name}" if form else name for form, names in forms for name in names]
+    own = (f"{word}.{name}" for word, form in FORMS.items() for name in form.names(problem))
+    return [*problem.dofs, *own]
 
 
 def _with_energy(problem: Problem) -> list[str]:
@@ -329,35 +253,105 @@ def find_name(
     return found[0] if len(found) == 1 else None
 
 
-def _missing(problem: Problem, text: str, form: str, kind: str | None) -> str:
-    names = signal_names(problem)
-    listed: dict[str, Callable[[], list[str]]] = {
-        "contact": lambda: [n for n in names if n.startswith(f"{form}.")],
-        "element": lambda: [n for n in names if n.startswith("force.")],
-        "lagrangian": lambda: [n for n in names if n.startswith("energy.")],
-        "joint": lambda: [n for n in names if n.startswith("reaction.")],
-        "controller": lambda: [n for n in names if n.startswith("command.")],
-        "state": lambda: [n for n in names if n.startswith("z.")],
-        "function of time": lambda: [n for n in names if n.startswith("input.")],
-    }
-    own = listed[kind]() if kind in listed else names
-    if not own:
-        return f"no quantity {text!r}, there is no such {kind}"
+def _missing(problem: Problem, text: str, word: str) -> str:
+    names, form = signal_names(problem), FORMS.get(word)
+    own = names
+    if form is not None and form.sort != "dof":
+        own = [f"{word}.{name}" for name in form.names(problem)]
+        if not own:
+            return f"no quantity {text!r}, there is no such {form.sort}"
     return f"no quantity {text!r}{nearest(text, names)}; there are {', '.join(own)}"
 
 
 def _of_contact(problem: Problem, form: str, label: str) -> Signal:
-    contacts = contact_names(problem)
+    if form == "lambda_n":
+        row = normal_forces(problem)[label]
+        return Signal(form, row, force_unit(problem, label, "normal"))
+    unit, index = force_unit(problem, label), contact_names(problem).index(label)
     if form == "slip":
-        unit = SLIPS[force_unit(problem, label)]
-        return Signal("sliding_velocity", contacts.index(label), unit)
-    if form == "lambda_t":
-        return Signal(form, contacts.index(label), force_unit(problem, label))
-    row = normal_forces(problem)[label]
-    return Signal(form, row, force_unit(problem, label, "normal"))
+        return Signal("sliding_velocity", index, SLIPS[unit])
+    return Signal(form, index, unit)
 
 
-def _of_dof(problem: Problem, field: str, name: str) -> Signal:
+def _of_dof(problem: Problem, field: str, name: str) -> Signal | ChosenVelocity:
+    rate = {"q": "", "v": "/s", "a": "/s^2"}[field]
+    if name not in problem.dofs:
+        return ChosenVelocity(field, name, chosen_units(problem)[name] + rate)
     base = "rad" if problem.dofs[name] == "rotation" else "m"
-    unit = base + {"q": "", "v": "/s", "a": "/s^2"}[field]
-    return Signal(field, list(problem.dofs).index(name), unit)
+    return Signal(field, list(problem.dofs).index(name), base + rate)
+
+
+def _moving(problem: Problem) -> list[str]:
+    return [*problem.dofs, *problem.section("velocity")]
+
+
+def _find_moving(problem: Problem, name: str) -> str | None:
+    dofs = list(problem.dofs)
+    name = dofs[0] if not name and len(dofs) == 1 else name
+    return name if name in _moving(problem) else None
+
+
+def _normals(problem: Problem) -> list[str]:
+    return list(normal_forces(problem))
+
+
+def _inputs(problem: Problem) -> list[str]:
+    commanded = command_places(problem).values()
+    return [path for path in function_paths(problem) if path not in commanded]
+
+
+def _find_input(problem: Problem, name: str) -> str | None:
+    path = find_function(problem, name)
+    return path if path in _inputs(problem) else None
+
+
+def _of_input(problem: Problem, path: str) -> Input:
+    dimension = path_dimension(problem, path)
+    return Input(*function_paths(problem)[path], "" if dimension is None else dimension.unit)
+
+
+def _matched(
+    sort: str, names: Callable[[Problem], list[str]], make: Callable[[Problem, str], Quantity]
+) -> _Form:
+    """Form of quantities that are found by their own names alone."""
+    find = lambda problem, name: _only_match(names(problem), name)  # noqa: E731
+    return _Form(sort, names, find, lambda problem, _, label: make(problem, label))
+
+
+def _numbered(sort: str, units: Callable[[Problem], dict[str, str]], make) -> _Form:
+    """Form of quantities whose names and ``units`` are a table, made by place and unit."""
+
+    def made(problem: Problem, label: str) -> Quantity:
+        known = units(problem)
+        return make(list(known).index(label), known[label])
+
+    return _matched(sort, lambda problem: list(units(problem)), made)
+
+
+_DOF = _Form("dof", _moving, _find_moving, _of_dof)
+_CONTACT = _Form("contact", contact_names, lambda p, x: find_name(p, x, CONTACTS), _of_contact)
+#: Quantities by the first words of their names.
+FORMS: dict[str, _Form] = {
+    "v": _DOF,
+    "a": _DOF,
+    "lambda_t": _CONTACT,
+    "lambda_n": _CONTACT._replace(
+        names=_normals, find=lambda p, x: find_name(p, x, CONTACTS[1:], _normals(p))
+    ),
+    "slip": _CONTACT,
+    "force": _Form(
+        "element",
+        lambda p: element_names(p, force_sections()),
+        lambda p, x: find_name(p, x, force_sections()),
+        lambda p, _, label: ElementForce(*force_keys(p)[label], force_unit(p, label)),
+    ),
+    "energy": _matched("lagrangian", _with_energy, lambda _, label: Energy(label)),
+    "command": _matched(
+        "controller",
+        lambda p: list(command_places(p)),
+        lambda p, label: Command(command_places(p)[label], command_units(p)[label]),
+    ),
+    "input": _Form("function of time", _inputs, _find_input, lambda p, _, path: _of_input(p, path)),
+    "reaction": _numbered("joint", reaction_units, Reaction),
+    "z": _numbered("state", state_units, functools.partial(Signal, "z")),
+}

@@ -12,7 +12,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import require_one_of
 from jfric.numerics.limits import STARTS, require_count
 from jfric.numerics.printing import Shown, printable, short
 from jfric.results.modes import Mode
@@ -143,11 +143,7 @@ def equilibria(
         [(('slip+',), 0.28)]
     """
     problem = build(problem)
-    if meaning not in MEANINGS:
-        raise ProblemError(
-            f"meaning: found {meaning!r}{nearest(meaning, MEANINGS)}, allowed are "
-            f"{' and '.join(MEANINGS)}"
-        )
+    require_one_of("meaning", meaning, MEANINGS)
     t = None if t is None else jnp.asarray(t, jnp.result_type(float))
     if meaning == "rest":
         require_rest(problem)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jfric.errors import ProblemError, require_no_text
+from jfric.errors import ProblemError, require_no_text, within
 from jfric.system.expression import Expression
 from jfric.system.naming import find_path, get_parameter, set_parameters
 from jfric.system.problem import Problem
@@ -14,10 +14,8 @@ from jfric.system.validation import validate
 def checked_path(problem: Problem, path: str) -> str:
     """The full path of the parameter ``path``; raises :class:`ProblemError` if there is none, or if
     it is computed from shared parameters."""
-    try:
+    with within("", KeyError):
         name = find_path(problem, path)
-    except KeyError as error:
-        raise ProblemError(str(error.args[0])) from None
     value = get_parameter(problem, name)
     if isinstance(value, Expression):
         shared = ", ".join(f"parameters.{r}" for r in value.references)

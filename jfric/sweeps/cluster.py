@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from jfric.errors import ProblemError, first_line
+from jfric.optional import import_package
 from jfric.sweeps.design import Design
 from jfric.sweeps.runner import Job, Results, Runner
 from jfric.sweeps.tiles import Layout, Tile
@@ -36,7 +37,7 @@ def on_cluster(
 
     If a worker is lost, another one computes its tile.
     """
-    distributed = _import_distributed()
+    distributed = import_package("distributed", "workers: a cluster", "cluster")
     package = _pickled(job)
     with _connected(distributed, workers, scheduler) as client:
         tiles = iter(waiting)
@@ -131,13 +132,3 @@ def _connected(distributed: Any, workers: int | None, scheduler: str | None) -> 
         distributed.Client(cluster) as client,
     ):
         yield client
-
-
-def _import_distributed() -> Any:
-    try:
-        import distributed
-    except ImportError:
-        raise ProblemError(
-            "workers: a cluster needs Dask, which is not installed (pip install jfric[cluster])"
-        ) from None
-    return distributed

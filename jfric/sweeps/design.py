@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, require_one_of
 from jfric.numerics.limits import TRAJECTORIES, require_count, short
 from jfric.sweeps.ranges import Listed, Range, as_values
 
@@ -151,10 +151,7 @@ def make_design(
     Raises :class:`ProblemError` for an unknown method, ranges without a number of values, lists
     of different lengths, and too many points.
     """
-    if method not in METHODS:
-        raise ProblemError(
-            f"method: found {method!r}{nearest(method, METHODS)}, allowed are {', '.join(METHODS)}"
-        )
+    require_one_of("method", method, METHODS)
     if not vary:
         raise ProblemError("vary: found no parameter, name at least one: friction.mu")
     if method in SAMPLED:

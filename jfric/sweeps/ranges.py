@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jfric.errors import ProblemError, require_no_text
+from jfric.errors import ProblemError, require_no_text, require_one_of
 from jfric.numerics.limits import TRAJECTORIES, require_count
 
 SCALES = ("linear", "log")
@@ -36,8 +36,7 @@ class Range:
         low, high = float(self.low), float(self.high)
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ProblemError(f"range: found {low:g} to {high:g}, both ends must be finite")
-        if self.scale not in SCALES:
-            raise ProblemError(f"scale: found {self.scale!r}, allowed are {' and '.join(SCALES)}")
+        require_one_of("scale", self.scale, SCALES)
         if self.scale == "log" and not (low > 0 and high > 0):
             raise ProblemError(
                 f"range: found {low:g} to {high:g}, a log scale needs two positive ends"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.errors import ProblemError, first_line
-from jfric.optional import import_xarray
+from jfric.optional import import_package, import_xarray
 from jfric.sweeps.design import NUMBER_AXIS
 from jfric.sweeps.runner import Results
 from jfric.sweeps.table import MISSING, Schema, Variable, tile_values
@@ -222,11 +222,5 @@ class _explained:
             ) from error
 
 
-def _import_zarr():
-    try:
-        import zarr
-    except ImportError:
-        raise ProblemError(
-            "store: needs zarr, which is not installed (pip install jfric[sweep])"
-        ) from None
-    return zarr
+def _import_zarr() -> Any:
+    return import_package("zarr", "store:", "sweep")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, within
 from jfric.numerics.limits import TRAJECTORIES, parse_count
 from jfric.sweeps.ranges import SCALES, Range
 from jfric.system.naming import find_path, path_dimension
@@ -27,10 +27,8 @@ def split_vary(text: str, form: str, option: str = "--vary") -> tuple[str, str]:
 
 def parse_number(problem: Problem, name: str, text: str, option: str = "--vary") -> float:
     """A value of the parameter with the full path ``name``, in SI units."""
-    try:
+    with within(f"{option} {name}: ", UnitError):
         value = to_si(text.strip(), path_dimension(problem, name))
-    except UnitError as error:
-        raise ProblemError(f"{option} {name}: {error}") from None
     if not isinstance(value, float):
         raise ProblemError(f"{option} {name}: found {text!r}, expected a number, not an expression")
     return value
@@ -47,10 +45,8 @@ def parse_vary(
     for text in given:
         form = "PATH=LOW:HIGH[:log]" if sampled else VARY_FORM
         path, values = split_vary(text, form, option)
-        try:
+        with within(f"{option}: ", KeyError):
             name = find_path(problem, path)
-        except KeyError as error:
-            raise ProblemError(f"{option}: {error.args[0]}") from None
         if name in result:
             raise ProblemError(f"{option}: found {name!r} twice")
         if values.startswith("["):
@@ -66,10 +62,8 @@ def parse_vary(
         if not sampled:
             where = f"{option} {name}: its number of values"
             count = parse_count(parts[2], where, 1, TRAJECTORIES)
-        try:
+        with within(f"{option} {name}: "):
             result[name] = Range(low, high, count, scale)
-        except ProblemError as error:
-            raise ProblemError(f"{option} {name}: {error}") from None
     return result
 
 
@@ -80,10 +74,8 @@ def numbers(values: Range | np.ndarray) -> np.ndarray:
 
 def parse_time(text: str, option: str) -> float:
     """A time, with or without its unit, in seconds."""
-    try:
+    with within(f"{option}: ", UnitError):
         value = to_si(text, DIMENSIONS["time"])
-    except UnitError as error:
-        raise ProblemError(f"{option}: {error}") from None
     if not isinstance(value, float):
         raise ProblemError(f"{option}: found {text!r}, expected a time, not an expression")
     return value

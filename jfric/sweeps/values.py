@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, within
 from jfric.files.config import time_span
 from jfric.solvers.base import AbstractSolver
 from jfric.sweeps.design import Design, Zip
@@ -26,10 +26,8 @@ def by_path(problem: Problem, vary: Mapping[str, Any]) -> dict[str, Any]:
     known = parameters(problem)
     result = {}
     for path, values in dict(vary).items():
-        try:
+        with within("vary: ", KeyError):
             name = find_path(problem, str(path))
-        except KeyError as error:
-            raise ProblemError(f"vary: {error.args[0]}") from None
         if name in result:
             raise ProblemError(f"vary: found {name!r} twice")
         leaf = known[name]

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, within
 from jfric.results.abstract_observables import Observable, is_of_motion, renamed
 from jfric.results.columns import reactions_at_outputs
 from jfric.results.grammar import observable
@@ -105,10 +105,8 @@ def derivative(problem: Problem, text: str) -> Quantity:
     Raises :class:`jfric.ProblemError` for an unknown quantity or parameter."""
     if "/" not in text:
         raise ProblemError(f"derivative: found {text!r}, expected OBSERVABLE/PATH")
-    try:
+    with within("derivative: "):
         return resolve(parse_quantity(f"derivative({text})"), problem)
-    except ProblemError as error:
-        raise ProblemError(f"derivative: {error}") from None
 
 
 def evaluate(quantity: Quantity, trajectory: Trajectory) -> float:

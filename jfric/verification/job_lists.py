@@ -29,8 +29,7 @@ from jfric.verification.cases import EXACT, RUNGE_KUTTA, Case
 from jfric.verification.configs import files_in, shipped
 from jfric.verification.evaluate import needed_times
 from jfric.verification.jobs import Job, Refused, batches
-from jfric.verification.periodic_checks import PeriodicJob, is_periodic, periodic_job
-from jfric.verification.static_checks import StaticJob, is_static, static_job
+from jfric.verification.system_checks import LABELS, SystemJob, system_jobs
 
 #: Error of the Runge-Kutta flow at rtol = RTOL, relative to the scale of a quantity.
 RUNGE_KUTTA_ERROR = 1e-7
@@ -40,7 +39,7 @@ RTOL = 1e-10
 ALL = "all"
 KERNELS = tuple(name for name in get_args(Kernel) if name != "auto")
 
-AnyJob = Job | StaticJob | PeriodicJob | Refused
+AnyJob = Job | SystemJob | Refused
 Jobs = list[AnyJob]
 #: Groups of jobs that are computed together.
 Works = list[Sequence[AnyJob]]
@@ -161,8 +160,8 @@ def _with_options(config: Config, options: Mapping[str, Any] | None) -> Config:
 
 def _parted(name: str, config: Config, checks: Sequence[Check]) -> tuple[Jobs, tuple[Check, ...]]:
     """Jobs of the ``checks`` on equilibria and periodic motion, and the checks on trajectories."""
-    jobs: Jobs = [*static_job(name, config, checks), *periodic_job(name, config, checks)]
-    return jobs, tuple(c for c in checks if not (is_static(c) or is_periodic(c)))
+    jobs: Jobs = [*system_jobs(name, config, checks)]
+    return jobs, tuple(c for c in checks if c.quantity.kind not in LABELS)
 
 
 def _case_jobs(entry: Case, config: Config, flow: str | None) -> Jobs:

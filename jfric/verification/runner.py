@@ -20,17 +20,16 @@ from jfric.numerics.cores import cores
 from jfric.numerics.kept_programs import forget_programs
 from jfric.verification.job_lists import AnyJob, Works
 from jfric.verification.jobs import Job, Refused, trajectory_results
-from jfric.verification.periodic_checks import PeriodicJob, periodic_results
 from jfric.verification.processes import processes, submitted
 from jfric.verification.result import Result, not_run, refused
-from jfric.verification.static_checks import static_results
+from jfric.verification.system_checks import system_results
 
 #: Largest number of workers: more would only hold more compilations in memory at once.
 MAX_WORKERS = 8
 #: Groups per process from which on starting it, which takes some seconds, is worthwhile.
 SHARE = 8
 
-#: Called with a job and its result: a :class:`Trajectory`, the values of a static or periodic job,
+#: Called with a job and its result: a :class:`Trajectory`, the values of another job,
 #: or the error that took their place.
 Observe = Callable[[AnyJob, Any], Any]
 #: For each job of a group: its result, or the observation of it, and the results of its checks.
@@ -51,7 +50,7 @@ def computed(jobs: Sequence[AnyJob]) -> Made:
         return trajectory_results(cast(list[Job], list(jobs)))
     if isinstance(first, Refused):
         return [(None, [refused(first.case, first.reason)])]
-    return [periodic_results(first) if isinstance(first, PeriodicJob) else static_results(first)]
+    return [system_results(first)]
 
 
 def in_threads(begun: Works, observe: Observe | None) -> Iterator[tuple[int, Made]]:

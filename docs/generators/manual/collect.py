@@ -28,9 +28,8 @@ from jfric.verification.configs import shipped
 from jfric.verification.evaluate import Trajectory
 from jfric.verification.job_lists import AnyJob, named_files
 from jfric.verification.jobs import Job, Refused
-from jfric.verification.periodic_checks import PeriodicJob, PeriodicValues
 from jfric.verification.result import Result
-from jfric.verification.static_checks import StaticJob, StaticValues
+from jfric.verification.system_checks import SystemValues
 from jfric.verification.verify_cases import verify
 
 #: Evenly spaced times of a plot.
@@ -131,16 +130,15 @@ class _Draw:
                     figure = plot_mechanism(computed.solution, job.problem, instants=4)
                     drawn[BODIES] = picture(figure, f"bodies of {name}")
                 drawn[MOTION] = _motion(job, computed.solution, name)
-        elif isinstance(job, StaticJob) and isinstance(computed, StaticValues):
-            if "path" in vars(computed):
-                figure = plot_path(computed.path)
-                drawn["path of equilibria"] = picture(figure, f"path of equilibria of {name}")
-        elif isinstance(job, PeriodicJob) and isinstance(computed, PeriodicValues):
-            self._draw_periodic(drawn, name, computed)
+        elif isinstance(computed, SystemValues):
+            self._draw_system(drawn, name, computed)
 
-    def _draw_periodic(self, drawn: dict[str, str], name: str, computed: PeriodicValues) -> None:
+    def _draw_system(self, drawn: dict[str, str], name: str, computed: SystemValues) -> None:
         # What no check asked for is not computed for a picture.
         known = vars(computed)
+        if "branches" in known:
+            figure = plot_path(computed.branches)
+            drawn["path of equilibria"] = picture(figure, f"path of equilibria of {name}")
         if "orbit" in known and (name, MOTION) not in self.seen:
             orbit = computed.orbit
             ts = np.linspace(0.0, float(orbit.period), POINTS)
