@@ -13,10 +13,10 @@ from generators.manual.entry import Entry, ratio, slugs
 from generators.manual.equations import equations, said_of
 from generators.manual.formulas import formula
 from generators.manual.pictures import picture
+from generators.manual.sketch import _lanes, _parts, plot_system
 from generators.manual.source import inner_comments, statement_and_remarks
 
 import jfric
-from jfric.figures.system_figure import _lanes, _parts, plot_system
 from jfric.files.read_toml import load_config
 from jfric.system.bristle import LuGre
 from jfric.verification.cases import Case, Expected

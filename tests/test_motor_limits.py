@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from generators.manual.sketch import plot_system
 from scipy.integrate import solve_ivp
 
 import jfric
 from jfric.elements import Motor
-from jfric.figures.system_figure import plot_system
 from jfric.files.read_toml import loads
 from jfric.results.signals import look_up
 from jfric.system.states import state_units

@@ -5,9 +5,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from generators.manual.sketch import plot_system
 
 import jfric
-from jfric.figures.system_figure import plot_system
 from jfric.files.read_toml import loads
 from jfric.system import registration
 

@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from generators.manual.sketch import plot_system
 from test_docstrings import PUBLIC
 
 import jfric
-from jfric.figures.system_figure import plot_system
 from jfric.numerics.printing import LINES, WIDTH, short
 
 BLOCK = jfric.Problem(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jfric.figures import system_symbols as symbols
+from generators.manual import symbols
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS
 from jfric.system.forces import force_sections
