@@ -16,12 +16,12 @@ START = time.perf_counter()
 import common  # noqa: E402
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
+from plane_strain import Block, two_blocks  # noqa: E402
+from structure_figure import plot_structure  # noqa: E402
 from two_blocks import structure  # noqa: E402
 
 import jfric  # noqa: E402
-from jfric.figures.structure_figure import plot_structure  # noqa: E402
 from jfric.numerics.compilation import compile_quickly  # noqa: E402
-from jfric.structures.plane_strain import Block, two_blocks  # noqa: E402
 
 compile_quickly()
 

@@ -7,8 +7,8 @@ sheared.
 """
 
 import numpy as np
+from plane_strain import Block, two_blocks
 
-from jfric.structures.plane_strain import Block, two_blocks
 from jfric.structures.structure import Structure
 
 YOUNG, POISSON, DENSITY = 1e9, 0.3, 1000.0

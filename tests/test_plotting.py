@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import matplotlib.pyplot
 import numpy as np
 import pytest
+from structure_figure import plot_structure
 from trajectories import HALF_PERIOD, machine, oscillator
 
 import jfric
@@ -10,7 +11,6 @@ from jfric.figures.bias_figure import bias_figure, bristle_figure
 from jfric.figures.comparison_figure import FOLD, plot_comparison
 from jfric.figures.curves import force_curves, force_points, motion_curve
 from jfric.figures.response_figure import _drawn
-from jfric.figures.structure_figure import plot_structure
 from jfric.figures.style import colour
 from jfric.figures.trajectory_figure import plot
 from jfric.results.phases import Phase, phases

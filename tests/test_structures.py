@@ -3,10 +3,10 @@ import functools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from plane_strain import Block, two_blocks
 from scipy.linalg import eigh
 
 import jfric
-from jfric.structures.plane_strain import Block, two_blocks
 from jfric.structures.reduction import redistribute_mass
 
 HEIGHTS, MODULI, PRESSURE = (0.2, 0.5), (1e9, 3e9), 1e6

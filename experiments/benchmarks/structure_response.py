@@ -43,10 +43,10 @@ OMEGA = "load.load2.F.omega"
 
 def joint(nodes: int, modes: int):
     """The reduced blocks and their problem; the first frequency with glued contacts [rad/s]."""
+    from plane_strain import Block, two_blocks
     from two_blocks import DENSITY, HEIGHT, POISSON, YOUNG, bottom, left, pressing, top
 
     import jfric
-    from jfric.structures.plane_strain import Block, two_blocks
 
     def nowhere(points):
         return np.zeros(points[0].shape, bool)
