@@ -35,8 +35,8 @@ def import_mujoco() -> Any:
 
 def import_plotly():
     """plotly, with its figures and its library for pages, or a sentence on how to install it."""
-    for part in ("graph_objects", "offline"):
-        import_package(f"plotly.{part}", "a page to play with", "view")
+    for name in ("plotly", "plotly.graph_objects", "plotly.offline"):
+        import_package(name, "a page to play with", "view")
     import plotly
 
     return plotly

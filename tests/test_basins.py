@@ -230,7 +230,8 @@ def test_a_figure_shows_the_basins(found, tmp_path, monkeypatch):
         "2 more: 16.0%", f"not recognised: {share:.1f}%", "failed, or no start: 50.0%",
     ]  # fmt: skip
     printed = []
-    monkeypatch.setattr("jfric.cli.basins.tell", lambda text, *_: printed.append(text))
+    for module in ("app", "basins"):
+        monkeypatch.setattr(f"jfric.cli.{module}.tell", lambda text, *_: printed.append(text))
     _print(dataclasses.replace(shown, attractors=(2 * many)[:22]))
     first = found.attractors[0]
     assert printed[0].endswith(f"period 2, at x = {first.q[0]:.6g}, v.x = {first.v[0]:.6g}")

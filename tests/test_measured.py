@@ -11,16 +11,17 @@ import pytest
 from typer.testing import CliRunner
 
 import jfric
-from jfric.cli.fit_record import refit
+from jfric.cli.fit_record import checksum
 from jfric.cli.kept_results import write_page
 from jfric.cli.main import app
+from jfric.cli.run_fit import run_fit
 from jfric.files import read_toml
 from jfric.files.read_toml import load_config
 from jfric.fits.comparison.candidates import candidate_laws
 from jfric.fits.comparison.prediction import relative_error
 from jfric.fits.data.measured_files import read_columns, read_experiments
 from jfric.fits.data.measured_inputs import function_paths
-from jfric.fits.free import check_free
+from jfric.fits.free import check_free, read_free
 from jfric.solvers.sampled.run import run_sampled
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -291,17 +292,13 @@ def test_the_command_writes_a_record_and_a_page_and_repeats(tmp_path):
     # Two of parameters together, four of residuals, three profiles, starts.
     assert text.count('<div class="plot"') == 10
     assert "://" not in text
-    again, kept = refit(out)
-    assert again.values == {k: v["value"] for k, v in kept["parameters"].items()}
-    with data.open("a") as file:
-        file.write("\n")
-    with pytest.raises(
-        jfric.ProblemError, match=r"record\.csv: missing or changed since the fit in"
-    ):
-        refit(out)
-    out.write_text("{}")
-    with pytest.raises(jfric.ProblemError, match=r"no record of a fit, 'config' is missing"):
-        refit(out)
+    # The record holds all that repeats the fit.
+    (file,) = stored["data"]
+    assert file["sha256"] == checksum(data)
+    same = read_toml.loads(stored["config"], stored["config_path"])
+    free = {name: read_free(item) for name, item in stored["free"].items()}
+    again = run_fit(same, [data], free, seed=stored["seed"], **stored["options"])
+    assert again.values == {k: v["value"] for k, v in stored["parameters"].items()}
     with pytest.raises(jfric.ProblemError, match=r"--report: cannot write .*page\.html \("):
         write_page(config / "page.html", text, "--report")
 

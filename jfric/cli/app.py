@@ -163,10 +163,11 @@ _VALUES = {bool: "", int: "N", float: "NUMBER", Path: "PATH"}
 
 
 def _parameters(record: Any) -> Iterator[inspect.Parameter]:
-    """Parameters for typer from the fields of a record, its own before those of its bases."""
+    """Parameters for typer from the fields of a record: its file, its own, those of its bases."""
     hints = get_type_hints(record, include_extras=True)
     own = inspect.get_annotations(record)
-    for field in sorted(dataclasses.fields(record), key=lambda field: field.name not in own):
+    fields = dataclasses.fields(record)
+    for field in sorted(fields, key=lambda x: (x.name != "config", x.name not in own)):
         info = field.metadata.get("typer")
         hint = hints[field.name] if info is None else Annotated[hints[field.name], info]
         kind, *about = get_args(hint)

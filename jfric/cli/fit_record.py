@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from jfric.cli.kept_results import write_json
 from jfric.errors import ProblemError
 from jfric.figures.style import some_rows
 from jfric.files.output import versions
-from jfric.fits.free import Free, read_free
+from jfric.fits.free import Free
 
 if TYPE_CHECKING:
     from jfric.files.config import Config
@@ -135,39 +134,6 @@ def write_record(given: Any, kind: str, record: Mapping[str, Any]) -> Path:
     except OSError as error:
         raise ProblemError(f"--out: cannot write {path} ({error.strerror})") from None
     return path
-
-
-def read_record(path: Path) -> dict[str, Any]:
-    """The content of a record."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ProblemError(f"{path}: no record of a fit ({error})") from None
-    missing = [k for k in ("config", "data", "free", "options", "seed") if k not in found]
-    if missing:
-        raise ProblemError(f"{path}: no record of a fit, {missing[0]!r} is missing")
-    return found
-
-
-def refit(path: Path) -> tuple[FitResult, dict[str, Any]]:
-    """Repeat the fit of a record: same system, files, options and seed.
-
-    Raises :class:`jfric.ProblemError` if a file has changed since.
-    """
-    from jfric.cli.run_fit import run_fit
-    from jfric.files.read_toml import loads
-    from jfric.fits.hierarchical import HierarchicalFit
-
-    record = read_record(path)
-    for item in record["data"]:
-        file = Path(item["path"])
-        if not file.is_file() or checksum(file) != item["sha256"]:
-            raise ProblemError(f"{file}: missing or changed since the fit in {path}")
-    files = [Path(item["path"]) for item in record["data"] if "beside" not in item]
-    free = {name: read_free(item) for name, item in record["free"].items()}
-    config = loads(record["config"], record["config_path"])
-    found = run_fit(config, files, free, seed=record["seed"], **record["options"])
-    return (found.fit if isinstance(found, HierarchicalFit) else found), record
 
 
 def sources(config: Config, files: Sequence[Path]) -> list[dict[str, str]]:

@@ -68,12 +68,16 @@ def force_curves(solution: Solution, problem: Problem) -> list[ForceCurve]:
 
 def force_points(solution: Solution, line: ForceCurve) -> tuple[np.ndarray, np.ndarray]:
     """Samples of a force, with vertical lines for its jumps at the contact's own events."""
-    ts, values = np.asarray(solution.ts), np.array(line.values, float)
+    log, values = solution.events.used(), np.array(line.values, float)
     values[~np.isfinite(values)] = np.nan
-    log = solution.events.used()
     own = np.asarray(log.time)[np.asarray(log.contact) == line.contact]
+    return upright(np.asarray(solution.ts), values, own)
+
+
+def upright(ts: np.ndarray, values: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Samples ``values`` at the times ``ts``, with a vertical line at each of the times ``own``."""
     own = own[(own > ts[0]) & (own <= ts[-1])] if ts.size else own[:0]
     after = np.searchsorted(ts, own)
-    times = np.insert(ts, np.repeat(after, 2), np.repeat(own, 2))
     pairs = np.stack([values[after - 1], values[after]], axis=1).ravel()
-    return times, np.insert(values, np.repeat(after, 2), pairs)
+    twice = np.repeat(after, 2)
+    return np.insert(ts, twice, np.repeat(own, 2)), np.insert(values, twice, pairs)

@@ -169,7 +169,8 @@ def _line_legend(axis: Axes, wanted: bool) -> None:
         )
 
 
-def _mode_colour(label: str, labels: list[str]) -> str:
+def mode_colour(label: str, labels: list[str]) -> str:
+    """Colour of a mode, or of a segment by its place among ``labels``."""
     if label in MODES:
         return MODES[label]
     return SEGMENTS[labels.index(label) % len(SEGMENTS)]
@@ -180,7 +181,7 @@ def _shade(axis: Axes, spans: list[Phase]) -> None:
         return
     labels = _other_labels({"": spans})
     for start, end, label in spans:
-        axis.axvspan(start, end, color=_mode_colour(label, labels), alpha=0.45, lw=0, zorder=0)
+        axis.axvspan(start, end, color=mode_colour(label, labels), alpha=0.45, lw=0, zorder=0)
 
 
 def _other_labels(tracks: dict[str, list[Phase]]) -> list[str]:
@@ -193,7 +194,7 @@ def _draw_phases(axis: Axes, tracks: dict[str, list[Phase]]) -> None:
     for i, spans in enumerate(tracks.values()):
         for start, end, label in spans:
             axis.broken_barh(
-                [(start, end - start)], (i - 0.4, 0.8), lw=0, color=_mode_colour(label, labels)
+                [(start, end - start)], (i - 0.4, 0.8), lw=0, color=mode_colour(label, labels)
             )
     axis.set_yticks(range(len(tracks)), list(tracks), fontsize=8)
     axis.tick_params(axis="y", length=0)
@@ -256,7 +257,7 @@ def _legend(figure: Figure, tracks: dict[str, list[Phase]], solution: Solution) 
     found = {p.label for spans in tracks.values() for p in spans}
     alpha = 1.0 if len(tracks) > 1 else 0.45
     handles: list = [
-        Patch(color=_mode_colour(x, others), alpha=alpha, label=x.replace("_", " "), lw=0)
+        Patch(color=mode_colour(x, others), alpha=alpha, label=x.replace("_", " "), lw=0)
         for x in [*MODES, *others]
         if x in found
     ]

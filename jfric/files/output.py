@@ -70,8 +70,9 @@ def require_format(name: str) -> None:
 
 def import_pyarrow() -> Any:
     """The module pyarrow; raises an error on how to install it if it is missing."""
+    found = import_package("pyarrow", "--format: parquet", "parquet")
     import_package("pyarrow.parquet", "--format: parquet", "parquet")
-    return import_package("pyarrow", "--format: parquet", "parquet")
+    return found
 
 
 def _write_parquet(path: Path, table: dict[str, np.ndarray], units: dict[str, str]) -> None:

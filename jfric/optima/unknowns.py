@@ -11,9 +11,9 @@ import numpy as np
 from jfric.errors import ProblemError, within
 from jfric.fits.free import Free, check_free
 from jfric.fits.parameter_vector import Layout
+from jfric.statics.path_names import checked_path
 from jfric.system.bounds import INCREASING, bounds_of
-from jfric.system.expression import Expression
-from jfric.system.naming import find_path, parameters
+from jfric.system.naming import parameters
 from jfric.system.problem import Problem
 
 #: Least distance of neighbours in a list that increases, as a part of its range.
@@ -113,15 +113,11 @@ def read_unknowns(problem: Problem, free: Mapping[str, Any]) -> Unknowns:
         raise ProblemError("free: found nothing, give numbers by path: {'time.end': (0.5, 2.0)}")
     known, places, columns = parameters(problem), [], []
     for path, item in free.items():
-        with within("free: ", KeyError):
-            name = find_path(problem, str(path))
+        with within("free: "):
+            name = checked_path(problem, str(path), "free")
         if any(place.path == name for place in places):
             raise ProblemError(f"free: found {name!r} twice")
-        leaf = known[name]
-        if isinstance(leaf, Expression):
-            shared = ", ".join(f"parameters.{r}" for r in leaf.references)
-            raise ProblemError(f"free: {name} is computed as {leaf.text!r}; free {shared} instead")
-        own = np.asarray(leaf, float)
+        own = np.asarray(known[name], float)
         if own.ndim > 1:
             raise ProblemError(f"free: {name} is a matrix, free numbers and lists of numbers")
         count = own.size if own.ndim else None

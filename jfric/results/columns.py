@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +27,42 @@ if TYPE_CHECKING:
     from jfric.system.problem import Problem
 
 
+class Column(NamedTuple):
+    """A column of the table: its name and unit, and its ``place`` in a ``field`` of the solution or
+    in what is computed from it."""
+
+    name: str
+    unit: str
+    field: str
+    place: int
+
+
+def described(problem: Problem, solution: Solution) -> Iterator[Column]:
+    """All columns behind that of the times, in their order."""
+    for form, per in (("q", ""), ("v", "/s"), ("a", "/s^2")):
+        for i, axis in enumerate(solution.axes):
+            base = "rad" if problem.dofs.get(axis) == "rotation" else "m"
+            yield Column(f"{form}.{axis}", base + per, form, i)
+        for i, (name, unit) in enumerate(chosen_units(problem).items() if per else ()):
+            yield Column(f"{form}.{name}", unit + per, f"chosen {form}", i)
+    for name, i in normal_forces(problem).items():
+        yield Column(f"lambda_n.{name}", force_unit(problem, name, "normal"), "lambda_n", i)
+    n_contacts = np.asarray(solution.lambda_t).shape[-1]
+    contacts, segments = solution.names[:n_contacts], solution.names[n_contacts:]
+    groups = (
+        ("lambda_t", "lambda_t", {name: force_unit(problem, name) for name in contacts}),
+        ("force", "force", {name: force_unit(problem, name) for name in force_keys(problem)}),
+        ("reaction", "reaction", reaction_units(problem)),
+        ("z", "z", {name: state_units(problem)[name] for name in solution.states}),
+        ("command", "commands", {x: command_units(problem)[x] for x in solution.command_names}),
+        ("mode", "mode", dict.fromkeys(contacts, "")),
+        ("segment", "segment", dict.fromkeys(segments, "")),
+    )
+    for word, field, units in groups:
+        for i, (name, unit) in enumerate(units.items()):
+            yield Column(f"{word}.{name}", unit, field, i)
+
+
 def columns(
     problem: Problem, solution: Solution, rows: np.ndarray | slice = slice(None)
 ) -> dict[str, np.ndarray]:
@@ -33,45 +70,41 @@ def columns(
 
     ``rows`` selects some of the requested times.
     """
-    n_contacts = np.asarray(solution.mode).shape[-1]
-    contacts, segments = solution.names[:n_contacts], solution.names[n_contacts:]
+    computed = {
+        "chosen v": lambda: chosen_velocities_at_outputs(problem, solution, "v"),
+        "chosen a": lambda: chosen_velocities_at_outputs(problem, solution, "a"),
+        "force": lambda: forces_at_outputs(problem, solution),
+        "reaction": lambda: reactions_at_outputs(problem, solution),
+    }
+    known: dict[str, np.ndarray] = {}
     table: dict[str, np.ndarray] = {"t": np.asarray(solution.ts)[rows]}
-    for prefix in ("q", "v", "a"):
-        values = np.asarray(getattr(solution, prefix))[rows]
-        table |= {f"{prefix}.{axis}": values[:, i] for i, axis in enumerate(solution.axes)}
-        if prefix != "q":
-            table |= chosen_velocities_at_outputs(problem, solution, prefix, rows)
-    normal = np.asarray(solution.lambda_n)[rows]
-    table |= {f"lambda_n.{name}": normal[:, i] for name, i in normal_forces(problem).items()}
-    tangential = np.asarray(solution.lambda_t)[rows]
-    table |= {f"lambda_t.{name}": tangential[:, i] for i, name in enumerate(contacts)}
-    table |= {f"force.{k}": x for k, x in spring_forces(problem, solution, rows).items()}
-    table |= _reactions(problem, solution, rows)
-    states = np.asarray(solution.z)[rows]
-    table |= {f"z.{name}": states[:, i] for i, name in enumerate(solution.states)}
-    if solution.command_names:
-        commands = np.asarray(solution.commands)[rows]
-        table |= {f"command.{x}": commands[:, i] for i, x in enumerate(solution.command_names)}
-    mode = np.asarray(solution.mode)[rows]
-    segment = np.asarray(solution.segment)[rows]
-    for i, name in enumerate(contacts):
-        table[f"mode.{name}"] = _labels(solution, i, mode[:, i])
-    for i, name in enumerate(segments):
-        table[f"segment.{name}"] = _labels(solution, n_contacts + i, segment[:, i])
+    first = {"mode": 0, "segment": np.asarray(solution.mode).shape[-1]}
+    for name, _, field, i in described(problem, solution):
+        if field not in known:
+            found = computed[field]() if field in computed else getattr(solution, field)
+            known[field] = np.asarray(found)[rows]
+        values = known[field][:, i]
+        if field in first:
+            labels = [solution.mode_label(first[field] + i, code) for code in values]
+            values = np.array(labels, dtype=object)
+        table[name] = values
     return table
 
 
-def chosen_velocities_at_outputs(
-    problem: Problem, solution: Solution, form: str, rows: np.ndarray | slice = slice(None)
-) -> dict[str, np.ndarray]:
-    """Velocities that the user has defined (``form`` v) or their rates (a) at the outputs."""
+def column_units(problem: Problem, solution: Solution) -> dict[str, str]:
+    """Unit of every column of the trajectory table, in its order."""
+    return {"t": "s"} | {column.name: column.unit for column in described(problem, solution)}
+
+
+def chosen_velocities_at_outputs(problem: Problem, solution: Solution, form: str) -> np.ndarray:
+    """Velocities (m, k) that the user has defined (``form`` v), or their rates (a), at outputs."""
     motion = solution.ts, solution.q, solution.v
     motion = motion if form == "v" else (*motion, solution.a)
-    found = {}
-    for name in problem.section("velocity"):
-        value = jax.vmap(functools.partial(chosen_motion, problem, name))(*motion)
-        found[f"{form}.{name}"] = np.asarray(value)[rows]
-    return found
+    found = [
+        jax.vmap(functools.partial(chosen_motion, problem, name))(*motion)
+        for name in problem.section("velocity")
+    ]
+    return np.stack(found, axis=1)
 
 
 def spring_forces(
@@ -89,13 +122,6 @@ def spring_forces(
     names = list(force_keys(problem))
     forces = np.asarray(forces_at_outputs(problem, solution))[rows]
     return {name: forces[:, i] for i, name in enumerate(names)}
-
-
-def _reactions(problem: Problem, solution: Solution, rows) -> dict[str, np.ndarray]:
-    """Reactions of joints at some ``rows`` of the outputs, by the names of their columns."""
-    names = list(reaction_units(problem))
-    found = np.asarray(reactions_at_outputs(problem, solution))[rows] if names else None
-    return {} if found is None else {f"reaction.{x}": found[:, i] for i, x in enumerate(names)}
 
 
 def reactions_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "m k"]:
@@ -137,38 +163,7 @@ def _forces_along(problem: Problem, states):
     return jax.vmap(at)(*states)
 
 
-def _labels(solution: Solution, contact: int, codes: np.ndarray) -> np.ndarray:
-    return np.array([solution.mode_label(contact, c) for c in codes], dtype=object)
-
-
 def has_friction(problem: Problem) -> dict[str, bool]:
     """Whether each contact (by the name used in :class:`Solution`) carries a friction force."""
     result = dict.fromkeys(problem.friction_rows(), True)
     return result | {k: c.law is not None for k, c in unilateral_contacts(problem).items()}
-
-
-def column_units(problem: Problem, solution: Solution) -> dict[str, str]:
-    """Unit of every column of the trajectory table, in its order."""
-    units = {"t": "s"}
-    for prefix, suffix in (("q", ""), ("v", "/s"), ("a", "/s^2")):
-        for axis in solution.axes:
-            base = "rad" if problem.dofs.get(axis) == "rotation" else "m"
-            units[f"{prefix}.{axis}"] = base + suffix
-        chosen = chosen_units(problem) if suffix else {}
-        units |= {f"{prefix}.{name}": unit + suffix for name, unit in chosen.items()}
-    n_contacts = np.asarray(solution.lambda_t).shape[-1]
-    contacts = solution.names[:n_contacts]
-    for name in normal_forces(problem):
-        units[f"lambda_n.{name}"] = force_unit(problem, name, "normal")
-    for name in contacts:
-        units[f"lambda_t.{name}"] = force_unit(problem, name)
-    for name in force_keys(problem):
-        units[f"force.{name}"] = force_unit(problem, name)
-    units |= {f"reaction.{name}": unit for name, unit in reaction_units(problem).items()}
-    units |= {f"z.{name}": unit for name, unit in state_units(problem).items()}
-    units |= {f"command.{name}": unit for name, unit in command_units(problem).items()}
-    for name in contacts:
-        units[f"mode.{name}"] = ""
-    for name in solution.names[n_contacts:]:
-        units[f"segment.{name}"] = ""
-    return units

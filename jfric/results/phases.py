@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,44 +24,42 @@ def phases(solution: Solution, contact: int) -> list[Phase]:
 
     Where the log has overflowed, the modes at the requested times are used beyond its end.
     """
-    ts = np.asarray(solution.ts)
-    if ts.size == 0:
-        return []
-    sampled = _sampled_modes(solution, contact)
-    log = solution.events.used()
-    held = len(log.time)
-    overflowed = int(log.count) > held
-    mine = [i for i in range(held) if int(log.contact[i]) == contact]
-    code = int(log.from_mode[mine[0]]) if mine else int(sampled[0])
-    switches = [(float(log.time[i]), int(log.to_mode[i])) for i in mine]
-    if overflowed:
-        last = float(log.time[held - 1])
-        switches += [
-            (float(ts[i]), int(sampled[i]))
-            for i in range(1, ts.size)
-            if ts[i] > last and sampled[i] != sampled[i - 1]
-        ]
-    result: list[Phase] = []
-    start = float(ts[0])
-    for time, following in switches:
-        if time > ts[-1]:
-            break
-        _append(result, start, time, solution.mode_label(contact, code))
-        start, code = max(time, float(ts[0])), following
-    _append(result, start, float(ts[-1]), solution.mode_label(contact, code))
-    return result
-
-
-def _append(result: list[Phase], start: float, end: float, label: str) -> None:
-    if end <= start:
-        return
-    if result and result[-1].label == label:
-        result[-1] = Phase(result[-1].start, end, label)
-    else:
-        result.append(Phase(start, end, label))
-
-
-def _sampled_modes(solution: Solution, contact: int) -> np.ndarray:
+    log, label = solution.events.used(), solution.mode_label
     n_contacts = len(solution.names) - len(solution.segment_labels)
-    table = solution.mode if contact < n_contacts else solution.segment
-    return np.asarray(table)[:, contact if contact < n_contacts else contact - n_contacts]
+    table, column = (
+        (solution.mode, contact)
+        if contact < n_contacts
+        else (solution.segment, contact - n_contacts)
+    )
+    changes = [
+        (float(log.time[i]), label(contact, log.from_mode[i]), label(contact, log.to_mode[i]))
+        for i in np.flatnonzero(np.asarray(log.contact) == contact)
+    ]
+    full = int(log.count) > len(log.time)
+    sampled = [label(contact, code) for code in np.asarray(table)[:, column]]
+    return phases_of(np.asarray(solution.ts), sampled, changes, log.time[-1] if full else np.inf)
+
+
+def phases_of(
+    ts: np.ndarray, sampled: Sequence[str], changes: Sequence[tuple[float, str, str]], until: float
+) -> list[Phase]:
+    """Phases from the modes ``sampled`` at the times ``ts`` and from ``changes``: time, mode before
+    and after. Later than ``until``, the last logged change, the sampled modes alone count."""
+    if not len(ts):
+        return []
+    switches = [(time, after) for time, _, after in changes]
+    switches += [
+        (float(t), after)
+        for t, before, after in zip(ts[1:], sampled, sampled[1:], strict=False)
+        if t > until and after != before
+    ]
+    found: list[Phase] = []
+    start, now = float(ts[0]), changes[0][1] if changes else sampled[0]
+    for time, following in [*switches, (float(ts[-1]), "")]:
+        end = min(time, float(ts[-1]))
+        if end > start and found and found[-1].label == now:
+            found[-1] = Phase(found[-1].start, end, now)
+        elif end > start:
+            found.append(Phase(start, end, now))
+        start, now = max(end, start), following
+    return found

@@ -203,12 +203,6 @@ def _with_energy(problem: Problem) -> list[str]:
     return [*element_names(problem, ("lagrangian",)), *tree]
 
 
-def find_reaction(problem: Problem, name: str) -> str | None:
-    """Full name of a joint's reaction, given by this name or by the joint's own; an empty name is
-    that of the only reaction."""
-    return _only_match(list(reaction_units(problem)), name)
-
-
 def _only_match(names: list[str], name: str) -> str | None:
     """Full one of ``names``, given with or without its section; None unless exactly one matches."""
     if not name:

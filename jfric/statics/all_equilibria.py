@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, Literal
 
 import equinox as eqx
@@ -19,9 +20,9 @@ from jfric.results.modes import Mode
 from jfric.statics.candidate import Candidate, candidate, distinct
 from jfric.statics.held_position import is_mechanism
 from jfric.statics.many_contacts import from_many_starts
-from jfric.statics.modes_of_contacts import all_modes, mode_count
 from jfric.statics.position_problem import at_rest, facts_of, require_position
 from jfric.statics.position_search import position_candidates, position_modes
+from jfric.statics.reading import as_table, combinations, possible_modes
 from jfric.statics.rest_states import RestStates, require_rest, rest_states
 from jfric.statics.static_mode_equations import split
 from jfric.statics.static_problem import (
@@ -160,7 +161,7 @@ def equilibria(
 @eqx.filter_jit
 def _solve(problem: Problem, t, key, starts: int) -> Equilibria:
     static = static_problem(problem, t)
-    if mode_count(static) <= MAX_MODES:
+    if math.prod(map(len, possible_modes(static.rubs, static.n_friction))) <= MAX_MODES:
         return exhaust(static)
     found = from_many_starts(static, key, starts)
     return _result(static, *found, exhaustive=False)
@@ -185,7 +186,8 @@ def position_equilibria(problem: Problem, t) -> Equilibria:
 
 def exhaust(static: StaticProblem) -> Equilibria:
     """Equilibria of a problem with few contacts: all combinations of modes, as one batch."""
-    mode = jnp.asarray(all_modes(static))
+    modes = combinations(possible_modes(static.rubs, static.n_friction))
+    mode = jnp.asarray(as_table(modes, len(static.names)))
     found = jax.vmap(lambda m: candidate(static, m))(mode)
     return _result(static, found, mode, exhaustive=True)
 

@@ -22,8 +22,8 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.errors import ProblemError
 from jfric.numerics.elimination import solve_general
-from jfric.statics.both_limits import both_limits
 from jfric.statics.polyhedron import Polyhedron
+from jfric.statics.static_problem import both_limits
 from jfric.system.assembly import assemble, energies
 from jfric.system.description import AbstractProblem
 from jfric.system.elements import AbstractForce

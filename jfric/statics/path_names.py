@@ -11,15 +11,15 @@ from jfric.system.problem import Problem
 from jfric.system.validation import validate
 
 
-def checked_path(problem: Problem, path: str) -> str:
+def checked_path(problem: Problem, path: str, what: str = "vary") -> str:
     """The full path of the parameter ``path``; raises :class:`ProblemError` if there is none, or if
-    it is computed from shared parameters."""
+    it is computed from shared parameters, with ``what`` to do to these instead."""
     with within("", KeyError):
         name = find_path(problem, path)
     value = get_parameter(problem, name)
     if isinstance(value, Expression):
         shared = ", ".join(f"parameters.{r}" for r in value.references)
-        raise ProblemError(f"{name}: computed as {value.text!r}; vary {shared} instead")
+        raise ProblemError(f"{name}: computed as {value.text!r}; {what} {shared} instead")
     return name
 
 

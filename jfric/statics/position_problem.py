@@ -21,10 +21,10 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.errors import ProblemError
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
-from jfric.statics.both_limits import both_limits
 from jfric.statics.held_position import AT_REST, require_rest
 from jfric.statics.reading import Reading
 from jfric.statics.static_mode_equations import side_of
+from jfric.statics.static_problem import both_limits
 from jfric.system.assembly import assemble, displacement_functions
 from jfric.system.forces import applied_force, normal_forces_at
 from jfric.system.joint_equations import joint_equations

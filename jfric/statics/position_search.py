@@ -6,6 +6,8 @@ finds one: there may be others.
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +15,6 @@ from jaxtyping import Array, Float, Int
 
 from jfric.errors import ProblemError
 from jfric.numerics.linear_algebra import matvec, singular_values
-from jfric.results.modes import Mode
 from jfric.statics.candidate import Candidate
 from jfric.statics.position_problem import (
     AtRest,
@@ -22,7 +23,7 @@ from jfric.statics.position_problem import (
     linearise,
     position_equations,
 )
-from jfric.statics.reading import combinations
+from jfric.statics.reading import as_table, combinations, possible_modes
 
 #: Most steps of Newton's method, and largest turn [rad] and movement (in lengths of the problem).
 STEPS, TURN, MOVE = 60, 0.5, 1.0
@@ -38,24 +39,15 @@ MAX_MODES = 1024
 
 def position_modes(facts: Facts) -> np.ndarray:
     """All combinations of modes (c, nt); raises for too many."""
-    with_friction = (Mode.STICK, Mode.SLIP_POS, Mode.SLIP_NEG)
-    each = [
-        (*((Mode.OPEN,) if i >= facts.nf else ()), *(with_friction if rubs else (Mode.CLOSED,)))
-        for i, rubs in enumerate(facts.rubs)
-    ]
-    if np.prod([float(len(x)) for x in each]) > 64 * MAX_MODES:
-        _refuse_many(facts)
-    table = combinations(each, facts.opposed)
-    if len(table) > MAX_MODES:
-        _refuse_many(facts)
-    return np.asarray(table, np.int32).reshape(len(table), facts.nt)
-
-
-def _refuse_many(facts: Facts) -> None:
-    raise ProblemError(
-        f"contact: found {facts.nt} contacts and frictions on a mechanism, whose static problem is "
-        f"computed for at most {MAX_MODES} combinations of their modes"
-    )
+    each = possible_modes(facts.rubs, facts.nf)
+    few = math.prod(map(len, each)) <= 64 * MAX_MODES
+    table = combinations(each, facts.opposed) if few else []
+    if not few or len(table) > MAX_MODES:
+        raise ProblemError(
+            f"contact: found {facts.nt} contacts and frictions on a mechanism, whose static "
+            f"problem is computed for at most {MAX_MODES} combinations of their modes"
+        )
+    return as_table(table, facts.nt)
 
 
 def scales_of(rest: AtRest, facts: Facts) -> Float[Array, " m"]:

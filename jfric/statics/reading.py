@@ -27,6 +27,21 @@ class Reading(NamedTuple):
     kinetic: Any
 
 
+def possible_modes(rubs: Sequence[bool], nf: int) -> list[tuple[Mode, ...]]:
+    """The modes that each contact can have; ``rubs``: whether it has a tangent; those from number
+    ``nf`` on can open."""
+    with_friction = (Mode.STICK, Mode.SLIP_POS, Mode.SLIP_NEG)
+    return [
+        (*((Mode.OPEN,) if i >= nf else ()), *(with_friction if own else (Mode.CLOSED,)))
+        for i, own in enumerate(rubs)
+    ]
+
+
+def as_table(modes: Sequence[tuple[Mode, ...]], contacts: int) -> np.ndarray:
+    """Combinations of modes as an array (c, contacts)."""
+    return np.asarray(modes, np.int32).reshape(len(modes), contacts)
+
+
 def modes_of(
     reading: Reading, rubs: tuple[bool, ...], length: float, force: float
 ) -> list[tuple[Mode, ...]]:

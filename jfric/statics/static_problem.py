@@ -13,13 +13,14 @@ model, 2015, equation (1), whose ``u_nu <= 0`` is ``-g_N``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jfric.errors import ProblemError
 from jfric.numerics.linear_algebra import matvec
-from jfric.statics.both_limits import both_limits
 from jfric.system.assembly import assemble
 from jfric.system.elements import AbstractForce
 from jfric.system.features import require_features
@@ -67,6 +68,14 @@ class StaticProblem(eqx.Module):
     def own_normal(self, lambda_n: Float[Array, " nu"]) -> Float[Array, " nt"]:
         """Normal reaction of each contact; zero for friction elements."""
         return jnp.concatenate([jnp.zeros((self.n_friction,), self.K.dtype), lambda_n])
+
+
+def both_limits(pairs: Sequence[tuple], dtype) -> Float[Array, "2 nt"]:
+    """Limits of friction (2, nt), first all forwards, from ``pairs`` (forwards, backwards) of each
+    contact."""
+    if not pairs:
+        return jnp.zeros((2, 0), dtype)
+    return jnp.stack([jnp.stack([jnp.asarray(p[i], dtype) for p in pairs]) for i in (0, 1)])
 
 
 def static_problem(problem: Problem, t=None) -> StaticProblem:

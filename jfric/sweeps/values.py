@@ -11,9 +11,9 @@ import numpy as np
 from jfric.errors import ProblemError, within
 from jfric.files.config import time_span
 from jfric.solvers.base import AbstractSolver
+from jfric.statics.path_names import checked_path
 from jfric.sweeps.design import Design, Zip
-from jfric.system.expression import Expression
-from jfric.system.naming import find_path, parameters, with_numbers
+from jfric.system.naming import parameters, with_numbers
 from jfric.system.problem import Problem
 from jfric.system.validation import validate
 
@@ -26,14 +26,11 @@ def by_path(problem: Problem, vary: Mapping[str, Any]) -> dict[str, Any]:
     known = parameters(problem)
     result = {}
     for path, values in dict(vary).items():
-        with within("vary: ", KeyError):
-            name = find_path(problem, str(path))
+        with within("vary: "):
+            name = checked_path(problem, str(path))
         if name in result:
             raise ProblemError(f"vary: found {name!r} twice")
         leaf = known[name]
-        if isinstance(leaf, Expression):
-            shared = ", ".join(f"parameters.{r}" for r in leaf.references)
-            raise ProblemError(f"vary: {name} is computed as {leaf.text!r}; vary {shared} instead")
         if np.ndim(leaf):
             raise ProblemError(
                 f"vary: {name} is a list of {np.size(leaf)} numbers, only single numbers can be "

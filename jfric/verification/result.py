@@ -97,7 +97,6 @@ def each_judged(
     solver: str,
     checks: Iterable[Check],
     value: Callable[[Quantity], float],
-    name: Callable[[Quantity], str] = str,
 ) -> list[Result]:
     """The outcome of each check for its ``value``. A value that cannot be computed is a failed
     check, with one more row for each reason; the other checks are not affected."""
@@ -109,7 +108,7 @@ def each_judged(
             number = float("nan")
             reasons[str(error)] = error
         about = check.expected, number, check.allowed, check.source
-        found.append(judged(case, name(check.quantity), solver, *about))
+        found.append(judged(case, str(check.quantity), solver, *about))
     return [*found, *(r for e in reasons.values() for r in not_run(case, solver, (), e))]
 
 

@@ -17,6 +17,7 @@ from jfric.figures.mechanism_figure import (
 )
 from jfric.figures.mechanism_scene import Scene, posed
 from jfric.figures.view.page import data, text
+from jfric.results.phases import Phase
 from jfric.system.problem import Problem
 
 #: Pictures a second, and places along the longer side of the view that are told apart.
@@ -26,7 +27,7 @@ FPS, FINE = 50, 20_000
 def mechanism(
     problem: Problem,
     curves: Sequence[tuple[np.ndarray, np.ndarray]],
-    spans: dict[str, list[tuple[float, float, str]]],
+    spans: dict[str, list[Phase]],
 ) -> list[str]:
     """HTML of the bodies of a problem in motion; arguments as :func:`posed` has them."""
     start, end = (f(times[k] for times, _ in curves) for f, k in ((max, 0), (min, -1)))

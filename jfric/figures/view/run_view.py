@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.figures.curves import joined
+from jfric.figures.curves import joined, upright
 from jfric.figures.style import MOST_CURVES, colour
-from jfric.figures.trajectory_figure import MODES, SEGMENTS
+from jfric.figures.trajectory_figure import MODES, mode_colour
 from jfric.figures.view.page import curve, figure, label, page, system, table, text
 from jfric.figures.view.stored import WORDS, StoredRun
+from jfric.results.phases import Phase, phases_of
 
 #: Columns that are drawn over time, by the beginning of their names, and their descriptions.
 GROUPS = {
@@ -93,31 +94,15 @@ def motion(run: StoredRun, axis: str) -> tuple[np.ndarray, ...]:
     return joined(t, when, (q, place, place), (v, before, after))
 
 
-def spans(run: StoredRun, column: str) -> list[tuple[float, float, str]]:
+def spans(run: StoredRun, column: str) -> list[Phase]:
     """Intervals in which a contact keeps its mode: from the events, or from the outputs if the
     events are not complete."""
-    t, words = run.columns["t"], run.columns[column]
-    if not t.size:
-        return []
-    name = column.split(".", 1)[1]
-    events = run.about["events"]
-    mine = [e for e in events if e["contact"] == name]
-    changes = [(e["time"], e["to"]) for e in mine]
+    name, events = column.split(".", 1)[1], run.about["events"]
+    changes = [(e["time"], e["from"], e["to"]) for e in events if e["contact"] == name]
+    until = np.inf
     if run.about["event_count"] > len(events):
-        last = events[-1]["time"] if events else -np.inf
-        changed = np.flatnonzero(words[1:] != words[:-1]) + 1
-        changes += [(t[i], words[i]) for i in changed if t[i] > last]
-    now = mine[0]["from"] if mine else str(words[0])
-    found, start = [], float(t[0])
-    for time, following in [*changes, (float(t[-1]), "")]:
-        if following == now:  # the output shows an event of the log
-            continue
-        end = min(float(time), float(t[-1]))
-        if end > start:
-            found.append((start, end, now))
-            start = end
-        now = str(following)
-    return found
+        until = events[-1]["time"] if events else -np.inf
+    return phases_of(run.columns["t"], list(map(str, run.columns[column])), changes, until)
 
 
 def _inks(run: StoredRun) -> dict[str, str]:
@@ -196,7 +181,9 @@ def _curve(run: StoredRun, group: str, column: str, motions: list) -> tuple[np.n
         found = motions[run.axes.index(column[2:])]
         return found[0], found[1 if group == "q." else 2]
     if group == "lambda_t.":
-        return _upright(run, column)
+        name = column.split(".", 1)[1]
+        own = [e["time"] for e in run.about["events"] if e["contact"] == name]
+        return upright(run.columns["t"], run.columns[column], np.array(own, float))
     return run.columns["t"], run.columns[column]
 
 
@@ -219,26 +206,14 @@ def _modes(run: StoredRun, contacts: list[str], axis: str) -> tuple[list, list]:
     words = {str(w) for c in contacts for w in run.columns[c]}
     words |= {word for c in contacts for *_, word in spans(run, c)}
     others = sorted(words - set(MODES))
-    traces = [_key(word, _colour(word, others)) for word in [*MODES, *others] if word in words]
+    traces = [_key(word, mode_colour(word, others)) for word in [*MODES, *others] if word in words]
     traces += [_words(run, column, i, axis) for i, column in enumerate(contacts)]
     bands = [
-        _band(start, end, i, axis, _colour(word, others))
+        _band(start, end, i, axis, mode_colour(word, others))
         for i, column in enumerate(contacts)
         for start, end, word in spans(run, column)
     ]
     return traces, bands
-
-
-def _upright(run: StoredRun, column: str) -> tuple[np.ndarray, np.ndarray]:
-    """Samples of a force, with vertical lines for its jumps at the contact's own events."""
-    t, values = run.columns["t"], run.columns[column]
-    name = column.split(".", 1)[1]
-    own = np.array([e["time"] for e in run.about["events"] if e["contact"] == name], float)
-    own = own[(own > t[0]) & (own <= t[-1])] if t.size else own
-    after = np.searchsorted(t, own)
-    pairs = np.stack([values[after - 1], values[after]], axis=1).ravel()
-    twice = np.repeat(after, 2)
-    return np.insert(t, twice, np.repeat(own, 2)), np.insert(values, twice, pairs)
 
 
 def _words(run: StoredRun, column: str, row: int, axis: str) -> dict[str, Any]:
@@ -254,10 +229,6 @@ def _key(word: str, colour: str) -> dict[str, Any]:
     more = {"mode": "markers", "hoverinfo": "skip", "hovertemplate": None}
     square = {"color": colour, "symbol": "square", "size": 11}
     return curve([None], [None], colour, label(word.replace("_", " ")), **more, marker=square)
-
-
-def _colour(word: str, others: list[str]) -> str:
-    return MODES[word] if word in MODES else SEGMENTS[others.index(word) % len(SEGMENTS)]
 
 
 def _band(start: float, end: float, row: int, axis: str, colour: str) -> dict[str, Any]:
