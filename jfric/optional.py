@@ -33,13 +33,11 @@ def import_mujoco() -> Any:
     return import_package("mujoco", "a robot's file", "robots")
 
 
-def import_plotly():
+def import_plotly() -> Any:
     """plotly, with its figures and its library for pages, or a sentence on how to install it."""
     for name in ("plotly", "plotly.graph_objects", "plotly.offline"):
         import_package(name, "a page to play with", "view")
-    import plotly
-
-    return plotly
+    return importlib.import_module("plotly")
 
 
 def import_pythonfmu(version: int) -> Any:

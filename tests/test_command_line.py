@@ -13,7 +13,6 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import jfric
-from jfric.cli import loading
 from jfric.cli.app import tell
 from jfric.cli.main import app
 from jfric.files.starting_files import STARTERS
@@ -193,7 +192,7 @@ def test_results_are_printed_for_programs_or_not_at_all(tmp_path):
         (["--solver", "event"], "solver: found 'event' (did you mean 'event-driven'?)"),
         (["--flow", "exakt"], "flow: found 'exakt' (did you mean 'exact'?)"),
         (["--rtol", "2"], "rtol: found 2.0, must lie between 0 and 1"),
-        (["--format", "xls"], "found 'xls', allowed are csv and parquet"),
+        (["--format", "xls"], "found 'xls', allowed are csv, parquet"),
         (["--times", "1, 5"], "found times from 1 s to 5 s, they must lie inside"),
         (["--times", "1 m"], "--times: found 'm'"),
         (["--times", "1"], "at least 2 outputs"),
@@ -228,7 +227,7 @@ def test_what_a_command_meets_is_one_sentence_but_for_its_own_mistakes(
     def fails(*given, **options):
         raise error
 
-    monkeypatch.setattr(loading, "load_changed", fails)
+    monkeypatch.setattr("jfric.cli.run.load_changed", fails)
     found = call("run", ve0116())
     assert found.exit_code == code
     lines = found.output.strip().splitlines()

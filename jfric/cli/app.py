@@ -163,11 +163,12 @@ _VALUES = {bool: "", int: "N", float: "NUMBER", Path: "PATH"}
 
 
 def _parameters(record: Any) -> Iterator[inspect.Parameter]:
-    """Parameters for typer from the fields of a record: its file, its own, those of its bases."""
+    """Parameters for typer from the fields of a record, its own before most of its bases."""
     hints = get_type_hints(record, include_extras=True)
     own = inspect.get_annotations(record)
     fields = dataclasses.fields(record)
-    for field in sorted(fields, key=lambda x: (x.name != "config", x.name not in own)):
+    first = {"config": 0, "set_": 1}
+    for field in sorted(fields, key=lambda x: (first.get(x.name, 2), x.name not in own)):
         info = field.metadata.get("typer")
         hint = hints[field.name] if info is None else Annotated[hints[field.name], info]
         kind, *about = get_args(hint)

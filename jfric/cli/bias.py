@@ -19,8 +19,8 @@ class BiasSettings(options.OnSystem):
     """Settings of ``jfric bias``."""
 
     widths: str = setting(
-        "0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4",
         "Smoothing widths \\[m/s or rad/s].",
+        "0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4",
         metavar="LIST",
     )
     stiffness: str | None = setting(

@@ -1,34 +1,18 @@
 """The ``jfric`` command: every module of :mod:`jfric.cli` adds its own commands."""
 
-from jfric.cli import (
-    basins,
-    bias,
-    compare,
-    export,
-    fit,
-    flutter,
-    init,
-    optimise,
-    periodic,
-    response,
-    returns,
-    run,
-    show,
-    statics,
-    sweep,
-    verify,
-    view,
-)
+from importlib import import_module
+
 from jfric.cli.app import app
 from jfric.cli.interrupt import end_within_seconds
 
-#: Modules in the order of ``jfric --help``, in which they need not have been imported.
-_MODULES = (
-    *(init, run, sweep, periodic, response, returns, basins, fit, compare, optimise),
-    *(statics, flutter),
-    *(bias, export, verify, view, show),
+#: Modules of the commands, in the order of ``jfric --help``.
+MODULES = (
+    *("init", "run", "sweep", "periodic", "response", "returns", "basins"),
+    *("fit", "compare", "optimise", "statics", "flutter"),
+    *("bias", "export", "verify", "view", "show"),
 )
-_ORDER = [module.__name__ for module in _MODULES]
+_ORDER = [import_module(f"jfric.cli.{name}").__name__ for name in MODULES]
+# Some of them may have been imported before, in another order.
 app.registered_commands.sort(key=lambda command: _ORDER.index(command.callback.__module__))
 
 

@@ -64,7 +64,7 @@ ResultFolder = Annotated[
 StoreFolder = Annotated[
     Path | None,
     typer.Option(
-        help="Folder of the results (Zarr), instead of a free one in results/<name of the file>. "
+        help="Folder of the results, instead of a free one in results/<name of the file>. "
         "The same command goes on after an interruption.",
         metavar="FOLDER",
     ),

@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.figures.style import (
-    colour,
-    label_axes,
-    new_figure,
-    some_of,
-    some_rows,
-    style_axes,
-    titled,
-    with_unit,
-)
+from jfric.figures import style
 from jfric.periodic.basins import FAILED, UNRECOGNISED, Basins
 from jfric.sweeps.design import NUMBER_AXIS
 
@@ -63,14 +54,14 @@ def plot_basins(basins: Basins, *, title: str = "") -> Figure:
         raise ProblemError(
             f"basins: found {len(names)} parameters ({', '.join(names)}), a figure has two"
         )
-    figure = new_figure(9.0, 5.6)
+    figure = style.new_figure(9.0, 5.6)
     axis = figure.subplots()
     count, drawn = len(basins.attractors), ""
-    colours = [FAILED_COLOUR, NONE_COLOUR, *(_light(colour(i)) for i in range(count))]
+    colours = [FAILED_COLOUR, NONE_COLOUR, *(_light(style.colour(i)) for i in range(count))]
     x, y = (np.asarray(basins.table[n]) for n in names)
     if basins.dims == (NUMBER_AXIS,):
-        part = some_rows(basins.labels.size, MAX_SCATTERED)
-        drawn = some_of(part.size, basins.labels.size, "starts ")
+        part = style.some_rows(basins.labels.size, MAX_SCATTERED)
+        drawn = style.some_of(part.size, basins.labels.size, "starts ")
         chosen = [colours[label + 1] for label in basins.labels[part]]
         axis.scatter(x[part], y[part], c=chosen, s=3, lw=0, rasterized=True)
     else:
@@ -88,9 +79,9 @@ def plot_basins(basins: Basins, *, title: str = "") -> Figure:
     handles = _shares(basins, colours[2:])
     figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=9)
     units = (str(basins.table[name].attrs.get("units", "")) for name in names)
-    label_axes(axis, *map(with_unit, names, units))
-    style_axes(axis, grid=False)
-    return titled(figure, ", ".join(text for text in (title, drawn) if text), 11.0)
+    style.label_axes(axis, *map(style.with_unit, names, units))
+    style.style_axes(axis, grid=False)
+    return style.titled(figure, ", ".join(text for text in (title, drawn) if text), 11.0)
 
 
 def _shares(basins: Basins, colours: list) -> list[Patch]:
@@ -133,4 +124,4 @@ def _mark(axis: Any, basins: Basins, names: list[str], box: tuple[float, ...]) -
     for number, attractor in enumerate(basins.attractors[:MOST_LISTED]):
         point = float(getattr(attractor, along)[i]), float(getattr(attractor, across)[j])
         if box[0] <= point[0] <= box[1] and box[2] <= point[1] <= box[3]:
-            axis.plot(*point, "o", color=colour(number), mec="#ffffff", ms=8, zorder=3)
+            axis.plot(*point, "o", color=style.colour(number), mec="#ffffff", ms=8, zorder=3)

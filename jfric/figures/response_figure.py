@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.figures import style
 from jfric.figures.orbit_figure import MARKERS, stability_handles, stretches
-from jfric.figures.style import (
-    LINES,
-    MOST_CURVES,
-    colour,
-    label_axes,
-    legend_below,
-    new_figure,
-    only_some,
-    style_axes,
-    titled,
-)
 from jfric.periodic.cycle_quantities import CycleQuantity, parse_cycle_quantities
 from jfric.periodic.response_result import FrequencyResponse
 
@@ -71,7 +61,7 @@ def plot_response(
     drawn = _drawn(len(response.curves), curves)
     below = [_phase_of(response, q) if phase else None for q in chosen]
     lines = 2 if any(below) else 1
-    figure = new_figure(max(5.6 * len(chosen), 6.4), 4.4 if lines == 1 else 6.2)
+    figure = style.new_figure(max(5.6 * len(chosen), 6.4), 4.4 if lines == 1 else 6.2)
     ratios = (2.0, 1.0)[:lines]
     axes = figure.subplots(lines, len(chosen), squeeze=False, sharex=True, height_ratios=ratios)
     for column, (upper, lower) in enumerate(zip(chosen, below, strict=True)):
@@ -84,20 +74,22 @@ def plot_response(
             else:
                 bottom = axes[1, column]
                 _panel(bottom, response, lower, drawn)
-        label_axes(bottom, "frequency of the load [rad/s]")
+        style.label_axes(bottom, "frequency of the load [rad/s]")
         if curves is None:
-            only_some(axes[0, column], len(response.curves), HOW)
+            style.only_some(axes[0, column], len(response.curves), HOW)
     _legend(figure, response, drawn)
-    return titled(figure, title)
+    return style.titled(figure, title)
 
 
 def _drawn(count: int, chosen: Sequence[int] | None) -> list[int]:
     """Numbers of the curves that are drawn."""
     if chosen is None:
-        return np.unique(np.linspace(0, count - 1, min(count, MOST_CURVES)).astype(int)).tolist()
-    if len(chosen) > MOST_CURVES or not all(0 <= i < count for i in chosen):
+        return np.unique(
+            np.linspace(0, count - 1, min(count, style.MOST_CURVES)).astype(int)
+        ).tolist()
+    if len(chosen) > style.MOST_CURVES or not all(0 <= i < count for i in chosen):
         raise ProblemError(
-            f"curves: found {list(chosen)}, give at most {MOST_CURVES} numbers below {count}"
+            f"curves: found {list(chosen)}, give at most {style.MOST_CURVES} numbers below {count}"
         )
     return list(chosen)
 
@@ -118,20 +110,20 @@ def _panel(axis: Axes, response: FrequencyResponse, q: CycleQuantity, drawn: Seq
         if q.form == "phase":
             value = np.degrees(_continuous(value))
         for part in stretches(curve.stable):
-            style = "-" if curve.stable[part.stop - 1] else "--"
+            dash = "-" if curve.stable[part.stop - 1] else "--"
             x, y = rounded(curve.parameter[part], value[part])
-            axis.plot(x, y, style, color=colour(number), lw=1.5, zorder=3)
+            axis.plot(x, y, dash, color=style.colour(number), lw=1.5, zorder=3)
         for point in curve.special:
             if point.kind in MARKERS:
                 marker, face, _ = MARKERS[point.kind]
                 x, y = _place(curve.parameter, value, point.row, point.parameter)
                 axis.plot(x, y, marker, color=face, ms=4.0, zorder=4)
-    label_axes(axis, y=_label(q))
+    style.label_axes(axis, y=_label(q))
     if q.form == "phase":
         axis.yaxis.set_major_locator(_locator())
     elif q.form in ("amplitude", "harmonic"):
         axis.set_ylim(bottom=0.0)
-    style_axes(axis)
+    style.style_axes(axis)
 
 
 def rounded(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -183,13 +175,13 @@ def _legend(figure: Figure, response: FrequencyResponse, drawn: Sequence[int]) -
 
     stable = np.concatenate([c.stable for c in response.curves])
     many = len(response.curves) > 1
-    plain = "#444444" if many else LINES[0]
+    plain = "#444444" if many else style.LINES[0]
     kinds = {point.kind for _, point in response.special}
-    legend_below(figure, stability_handles(stable, kinds, plain, 1.5), 5)
+    style.legend_below(figure, stability_handles(stable, kinds, plain, 1.5), 5)
     if not many:
         return
     curves = [
-        Line2D([], [], color=colour(number), lw=1.5, label=response.label(i))
+        Line2D([], [], color=style.colour(number), lw=1.5, label=response.label(i))
         for number, i in enumerate(drawn)
     ]
     figure.axes[0].legend(handles=curves, loc="best", frameon=False, fontsize=8)

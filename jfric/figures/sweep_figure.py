@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
-from jfric.figures.style import (
-    LINES,
-    colour,
-    label_axes,
-    new_figure,
-    some_of,
-    some_rows,
-    style_axes,
-    titled,
-    with_unit,
-)
+from jfric.figures import style
 from jfric.results.status import Status
 from jfric.sweeps.design import NUMBER_AXIS
 from jfric.sweeps.table import OUTCOME
@@ -72,7 +62,7 @@ def plot_sweep(data: xarray.Dataset, observe: Sequence[str] | None = None) -> Fi
     grid = figure.add_gridspec(math.ceil(len(panels) / columns), columns)
     for i, (name, values) in enumerate(panels):
         axis = figure.add_subplot(grid[i // columns, i % columns])
-        _panel(figure, axis, data, name, values, status, colour(i))
+        _panel(figure, axis, data, name, values, status, style.colour(i))
     if columns == 1:
         figure.align_ylabels()
     _title(figure, data, status, slices)
@@ -100,7 +90,7 @@ def _figure(panels: int, *, wide: bool) -> Figure:
     rows = panels if wide else math.ceil(panels / 2)
     width = 9.0 if wide or panels == 1 else 12.0
     height = 1.0 + (2.6 if wide else 4.2) * rows
-    return new_figure(width, max(height, 4.0))
+    return style.new_figure(width, max(height, 4.0))
 
 
 def _panel(
@@ -121,11 +111,11 @@ def _panel(
     failed = _failed(status)
     if len(dims) == 1:
         _curve(axis, data[dims[0]], np.asarray(values), failed, ink)
-        label_axes(axis, y=_label(values, name))
+        style.label_axes(axis, y=_label(values, name))
     else:
         shown = failed if failed.ndim == 2 else np.broadcast_to(failed[:, None], values.shape)
         _map(figure, axis, (data[dims[0]], data[dims[1]]), values, shown, name)
-    style_axes(axis)
+    style.style_axes(axis)
     axis.tick_params(which="minor", labelsize=8)
     if len(dims) == 2:
         axis.grid(visible=False)
@@ -157,7 +147,7 @@ def _curve(axis: Axes, along: Any, values: np.ndarray, failed: np.ndarray, ink: 
         axis.set_xscale("log")
     # The axis covers all swept values, also those without a number to draw.
     axis.set_xlim(x[0], x[-1] if x[-1] > x[0] else None)
-    label_axes(axis, _label(along))
+    style.label_axes(axis, _label(along))
 
 
 def _thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -203,8 +193,8 @@ def _map(
     for values_, scale in ((x, axis.set_xscale), (y, axis.set_yscale)):
         if _is_geometric(values_):
             scale("log")
-    label_axes(axis, _label(along[0]), _label(along[1]))
-    drawn = some_of(z.size, values.size, "points ")
+    style.label_axes(axis, _label(along[0]), _label(along[1]))
+    drawn = style.some_of(z.size, values.size, "points ")
     title = ", ".join(t for t in (_label(values, name), drawn) if t)
     axis.set_title(title, fontsize=10, loc="left")
 
@@ -230,7 +220,7 @@ def _is_geometric(x: np.ndarray) -> bool:
 
 def _label(values: Any, name: str = "") -> str:
     """The name of a column of the table, or another ``name`` for it, with its unit."""
-    return with_unit(name or str(values.name), str(values.attrs.get("units", "")))
+    return style.with_unit(name or str(values.name), str(values.attrs.get("units", "")))
 
 
 def _scatter_matrix(data: xarray.Dataset, names: list[str]) -> Figure:
@@ -242,7 +232,7 @@ def _scatter_matrix(data: xarray.Dataset, names: list[str]) -> Figure:
     )
     scalars = [n for n in names if data[n].ndim == 1]
     shown = (parameters + scalars)[:MAX_IN_MATRIX]
-    rows = some_rows(data.sizes[NUMBER_AXIS], MAX_SCATTERED)
+    rows = style.some_rows(data.sizes[NUMBER_AXIS], MAX_SCATTERED)
     columns = {n: np.asarray(data[n], float) for n in shown}
     status = np.asarray(data["status"])
     failed = _failed(status[rows])
@@ -256,23 +246,25 @@ def _scatter_matrix(data: xarray.Dataset, names: list[str]) -> Figure:
             axis = axes[i, j]
             if i == j:
                 finite = columns[row][np.isfinite(columns[row])]
-                axis.hist(finite, bins=30, color=LINES[0], alpha=0.7)
+                axis.hist(finite, bins=30, color=style.LINES[0], alpha=0.7)
                 axis.set_yticks([])
             else:
                 x, y = columns[column][rows], columns[row][rows]
-                axis.scatter(x[~failed], y[~failed], s=size, color=LINES[0], lw=0, rasterized=True)
+                axis.scatter(
+                    x[~failed], y[~failed], s=size, color=style.LINES[0], lw=0, rasterized=True
+                )
                 if row in parameters and column in parameters:
                     axis.scatter(
                         x[failed], y[failed], s=2 * size, color=FAILED, lw=0, rasterized=True
                     )
-            style_axes(axis)
+            style.style_axes(axis)
             axis.tick_params(labelsize=6, labelbottom=i == count - 1, labelleft=j == 0 and i > 0)
             if i == count - 1:
                 axis.set_xlabel(_label(data[column]), fontsize=8)
             if j == 0:
                 axis.set_ylabel(_label(data[row]), fontsize=8)
     figure.align_ylabels(axes[:, 0])
-    _title(figure, data, status, {}, some_of(rows.size, status.size, ""))
+    _title(figure, data, status, {}, style.some_of(rows.size, status.size, ""))
     return figure
 
 
@@ -290,4 +282,4 @@ def _title(
     text += [f"{failed:,} of {status.size:,} failed (red)"] if failed else []
     text += [f"{missing:,} not computed"] if missing else []
     text += [drawn]
-    titled(figure, ", ".join(t for t in text if t), 11.0)
+    style.titled(figure, ", ".join(t for t in text if t), 11.0)

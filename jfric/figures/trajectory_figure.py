@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
+from jfric.figures import style
 from jfric.figures.curves import ForceCurve, force_curves, force_points, motion_curve
-from jfric.figures.style import (
-    MOST_CURVES,
-    colour,
-    label_axes,
-    new_figure,
-    only_some,
-    style_axes,
-    titled,
-    with_unit,
-)
 from jfric.results.columns import column_units
 from jfric.results.phases import Phase, phases
 from jfric.results.solution import reached
@@ -72,13 +63,13 @@ def plot(
     forces = [f for f in forces if f.name in contacts]
     force_panels = list(dict.fromkeys((f.label, f.unit) for f in forces))
     kinds = _kinds(solution, problem, dofs)
-    drawn = sorted(i for members in kinds.values() for i in members[:MOST_CURVES])
+    drawn = sorted(i for members in kinds.values() for i in members[: style.MOST_CURVES])
     # A colour belongs to one name.
-    inks = {i: colour(number) for number, i in enumerate(drawn)}
-    tints = {f.name: colour(number) for number, f in enumerate(forces, len(inks))}
+    inks = {i: style.colour(number) for number, i in enumerate(drawn)}
+    tints = {f.name: style.colour(number) for number, f in enumerate(forces, len(inks))}
     rows = 2 * len(kinds) + len(force_panels)
     heights = [2.0] * rows + ([0.35 + 0.28 * len(tracks)] if many else [])
-    figure = new_figure(12.0, 0.9 + 1.0 * sum(heights), pad=0.05)
+    figure = style.new_figure(12.0, 0.9 + 1.0 * sum(heights), pad=0.05)
     grid = figure.add_gridspec(len(heights), 2, height_ratios=heights, width_ratios=(1.75, 1.0))
     axes = _time_axes(figure, grid, rows + many)
     row = 0
@@ -87,12 +78,12 @@ def plot(
             _motion(axes[row], solution, name, members, inks)
             label = {"m": what, "rad": "angle" if name == "q" else "angular velocity"}[kind]
             unit = units[f"{name}.{solution.axes[members[0]]}"]
-            label_axes(axes[row], y=with_unit(label, unit))
+            style.label_axes(axes[row], y=style.with_unit(label, unit))
             row += 1
     for label, unit in force_panels:
         members = [f for f in forces if (f.label, f.unit) == (label, unit)]
         _forces(axes[row], solution, members, tints)
-        label_axes(axes[row], y=with_unit(label, unit))
+        style.label_axes(axes[row], y=style.with_unit(label, unit))
         row += 1
     if not many:
         for axis in axes:
@@ -104,7 +95,7 @@ def plot(
     _finish(axes, rows)
     _portraits(figure, grid, solution, kinds, units, inks)
     _legend(figure, tracks, solution)
-    return titled(figure, title, 13.0)
+    return style.titled(figure, title, 13.0)
 
 
 def _chosen(show: Sequence[str] | None, *groups: Sequence[str]) -> list[Sequence[str]]:
@@ -135,7 +126,7 @@ def _time_axes(figure: Figure, grid, count: int) -> list[Axes]:
 def _motion(
     axis: Axes, solution: Solution, name: str, members: list[int], inks: dict[int, str]
 ) -> None:
-    for i in members[:MOST_CURVES]:
+    for i in members[: style.MOST_CURVES]:
         axis.plot(
             *motion_curve(solution, name, i),
             color=inks[i],
@@ -143,17 +134,17 @@ def _motion(
             label=solution.axes[i],
             zorder=3,
         )
-    only_some(axis, len(members), HOW)
+    style.only_some(axis, len(members), HOW)
     _line_legend(axis, len(solution.axes) > 1)
 
 
 def _forces(
     axis: Axes, solution: Solution, members: list[ForceCurve], tints: dict[str, str]
 ) -> None:
-    for line in members[:MOST_CURVES]:
+    for line in members[: style.MOST_CURVES]:
         points = force_points(solution, line)
         axis.plot(*points, color=tints[line.name], lw=1.3, label=line.name, zorder=3)
-    only_some(axis, len(members), HOW)
+    style.only_some(axis, len(members), HOW)
     _line_legend(axis, len(members) > 1)
 
 
@@ -217,11 +208,11 @@ def _ticks(axis: Axes, solution: Solution) -> None:
 
 def _finish(axes: list[Axes], rows: int) -> None:
     for axis in axes:
-        style_axes(axis)
+        style.style_axes(axis)
         axis.margins(x=0)
     for axis in axes[:-1]:
         axis.tick_params(labelbottom=False)
-    label_axes(axes[-1], "time [s]")
+    style.label_axes(axes[-1], "time [s]")
     axes[0].figure.align_ylabels(axes[:rows])
 
 
@@ -232,7 +223,7 @@ def _portraits(
     share = grid[:, 1].subgridspec(len(kinds), 1)
     for row, members in enumerate(kinds.values()):
         axis = figure.add_subplot(share[row])
-        for i in members[:MOST_CURVES]:
+        for i in members[: style.MOST_CURVES]:
             _, q = motion_curve(solution, "q", i)
             _, v = motion_curve(solution, "v", i)
             axis.plot(q, v, color=inks[i], lw=1.2)
@@ -241,10 +232,10 @@ def _portraits(
         name = solution.axes[members[0]]
         rotation = units[f"q.{name}"] == "rad"
         axis.set_title("phase portrait (○ start, ● end)", fontsize=9, loc="left")
-        place = with_unit("angle" if rotation else "displacement", units[f"q.{name}"])
-        rate = with_unit("angular velocity" if rotation else "velocity", units[f"v.{name}"])
-        label_axes(axis, place, rate)
-        style_axes(axis)
+        place = style.with_unit("angle" if rotation else "displacement", units[f"q.{name}"])
+        rate = style.with_unit("angular velocity" if rotation else "velocity", units[f"v.{name}"])
+        style.label_axes(axis, place, rate)
+        style.style_axes(axis)
         # A legend would cover curves: the colours are those of the motion over time.
         axis.margins(0.06)
 

@@ -16,19 +16,7 @@ from jfric.fits.free import Free
 from jfric.fits.optimise.starts import CANDIDATES, global_sample
 from jfric.numerics.cores import cores
 from jfric.numerics.limits import STARTS, STEPS, require_count
-from jfric.optima.engines import (
-    METHODS,
-    WITH_DERIVATIVES,
-    End,
-    Scaled,
-    descend,
-    failure,
-    merits,
-    restored,
-    search_directly,
-    spread,
-    stationarity,
-)
+from jfric.optima import engines
 from jfric.optima.evaluation import Evaluation, Evaluator
 from jfric.optima.goals import Goals, read_goals
 from jfric.optima.result import FEASIBLE, Optimum
@@ -159,7 +147,7 @@ def from_table(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _require(method, starts, seed, iterations, unknowns: Unknowns, goals: Goals) -> None:
-    require_one_of("method", method, METHODS)
+    require_one_of("method", method, engines.METHODS)
     require_count("starts", starts, 1, STARTS)
     require_count("iterations", iterations, 1, STEPS)
     require_count("seed", seed, 0, STEPS)
@@ -172,7 +160,7 @@ def _require(method, starts, seed, iterations, unknowns: Unknowns, goals: Goals)
         raise ProblemError(
             "method: 'adam' takes no constraints, nor free times of a list; take 'slsqp'"
         )
-    if goals.counts and method in WITH_DERIVATIVES:
+    if goals.counts and method in engines.WITH_DERIVATIVES:
         raise ProblemError(
             f"{goals.counts[0]}: a count changes in steps, its derivative is zero; take "
             "method='direct', or a quantity that changes smoothly"
@@ -181,7 +169,7 @@ def _require(method, starts, seed, iterations, unknowns: Unknowns, goals: Goals)
 
 def _remarks(method: str, goals: Goals, solver: AbstractSolver) -> list[str]:
     """Remarks on the derivatives, before anything is computed."""
-    if method not in WITH_DERIVATIVES:
+    if method not in engines.WITH_DERIVATIVES:
         return []
     found = [
         f"{name} jumps where another event becomes the last one (a sawtooth): its derivative is "
@@ -200,14 +188,18 @@ def _points(evaluator: Evaluator, count: int, seed: int) -> np.ndarray:
         return layout.init[None]
     sample = global_sample(layout, CANDIDATES * count, seed)
     values = evaluator.many(sample)
-    best = np.argsort(merits(values, evaluator.equal, spread(values)), kind="stable")
+    best = np.argsort(
+        engines.merits(values, evaluator.equal, engines.spread(values)), kind="stable"
+    )
     return np.concatenate([layout.init[None], sample[best[: count - 1]]])
 
 
 class _Outcome:
     """Where the search from one start ended. ``evaluation``: there, None if it failed at once."""
 
-    def __init__(self, start, end: End, evaluation: Evaluation | None, stationary, remarks=()):
+    def __init__(
+        self, start, end: engines.End, evaluation: Evaluation | None, stationary, remarks=()
+    ):
         self.start, self.end, self.evaluation = start, end, evaluation
         self.stationary, self.remarks = stationary, remarks
 
@@ -233,31 +225,33 @@ def _search(evaluator: Evaluator, method: str, x: np.ndarray, most: int, seed: i
     """The end of the search from one start ``x`` (P,)."""
     unknowns = evaluator.unknowns
     y, limits = unknowns.scaled(x), unknowns.limits
-    first, exact = evaluator.at(y), method in WITH_DERIVATIVES
+    first, exact = evaluator.at(y), method in engines.WITH_DERIVATIVES
     if method == "direct":
         sample = global_sample(unknowns.layout, CANDIDATES * CANDIDATES, seed)
-        end = search_directly(evaluator, spread(evaluator.many(sample)), x, seed, most)
+        end = engines.search_directly(
+            evaluator, engines.spread(evaluator.many(sample)), x, seed, most
+        )
         y = end.y
         first = evaluator.at(y)
     if not first.known:
-        return _Outcome(x, End(y, False, failure(first), 0), None, np.nan)
-    start, goals = first, Scaled(evaluator, y, first, exact=exact)
+        return _Outcome(x, engines.End(y, False, engines.failure(first), 0), None, np.nan)
+    start, goals = first, engines.Scaled(evaluator, y, first, exact=exact)
     for _ in range(ROUNDS if method != "direct" else 0):
-        goals = Scaled(evaluator, y, first, exact=exact)
-        end = descend(method, goals, y, most, limits)
+        goals = engines.Scaled(evaluator, y, first, exact=exact)
+        end = engines.descend(method, goals, y, most, limits)
         y = np.clip(end.y, *limits)
         first = goals.at(y)
         # Constraints that a body at rest hid, as its speed at the end, count from here on.
         if not exact or not (first.slopes[1:].any(axis=1) & ~goals.moves).any():
             break
-    y = restored(goals, np.clip(end.y, *limits), limits)
+    y = engines.restored(goals, np.clip(end.y, *limits), limits)
     last = evaluator.at(y)
     if not last.known:
         y, end = goals.good_at, end._replace(done=False)
         last = evaluator.at(y)
     if method == "direct":
         return _Outcome(x, end._replace(y=y), last, np.nan)
-    still = stationarity(goals.at(y) if exact else last, goals, y, limits)
+    still = engines.stationarity(goals.at(y) if exact else last, goals, y, limits)
     remarks = _unmoved(evaluator, start) if exact else []
     if method == "adam":
         end = end._replace(done=still < STILL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import equinox as eqx
@@ -131,15 +132,9 @@ def store(dense: Dense, piece: Piece, on) -> Dense:
         start = (row, *(jnp.zeros_like(row),) * value.ndim)
         return jax.lax.dynamic_update_slice(buffer, value[None].astype(buffer.dtype), start)
 
-    return Dense(
-        t=put(dense.t, piece.t),
-        h=put(dense.h, piece.h),
-        end=put(dense.end, piece.end),
-        table=put(dense.table, table),
-        modes=put(dense.modes, modes),
-        count=dense.count + on.astype(jnp.int32),
-        sizes=dense.sizes,
-    )
+    new = {"t": piece.t, "h": piece.h, "end": piece.end, "table": table, "modes": modes}
+    rows = {name: put(getattr(dense, name), x) for name, x in new.items()}
+    return dataclasses.replace(dense, count=dense.count + on.astype(jnp.int32), **rows)
 
 
 def finished(dense: Dense) -> Dense:
@@ -150,15 +145,9 @@ def finished(dense: Dense) -> Dense:
     def kept(x, nothing):
         return jnp.where(used.reshape(-1, *(1,) * (x.ndim - 1)), x[:capacity], nothing)
 
-    return Dense(
-        t=kept(dense.t, jnp.inf),
-        h=kept(dense.h, 0.0),
-        end=kept(dense.end, -jnp.inf),
-        table=kept(dense.table, 0.0),
-        modes=kept(dense.modes, -1),
-        count=dense.count,
-        sizes=dense.sizes,
-    )
+    empty = {"t": jnp.inf, "h": 0.0, "end": -jnp.inf, "table": 0.0, "modes": -1}
+    changed = {name: kept(getattr(dense, name), x) for name, x in empty.items()}
+    return dataclasses.replace(dense, **changed)
 
 
 def dense_from_outputs(solution: Solution) -> Dense:

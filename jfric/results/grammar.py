@@ -14,26 +14,8 @@ import numpy as np
 from jax.core import Tracer
 
 from jfric.errors import ProblemError, within
+from jfric.results import observables as seen
 from jfric.results.abstract_observables import Observable, renamed
-from jfric.results.observables import (
-    Amplitude,
-    AtEvent,
-    AtTimes,
-    BeforeEvent,
-    Dissipated,
-    During,
-    EventCount,
-    EventTime,
-    Final,
-    Integral,
-    LastEventTime,
-    Maximum,
-    Mean,
-    Minimum,
-    RootMeanSquare,
-    StickFraction,
-    StopTime,
-)
 from jfric.results.quantity import (
     OUTCOMES,
     PERIODIC_KINDS,
@@ -48,19 +30,19 @@ from jfric.system.problem import Problem
 
 #: Reductions over a trajectory of any signal: ``max.u``, ``max.v.u``, ``max.lambda_t.pad``.
 REDUCTIONS: dict[str, Callable[..., Observable]] = {
-    "final": Final,
-    "min": Minimum,
-    "max": Maximum,
-    "mean": Mean,
-    "rms": RootMeanSquare,
-    "amplitude": Amplitude,
+    "final": seen.Final,
+    "min": seen.Minimum,
+    "max": seen.Maximum,
+    "mean": seen.Mean,
+    "rms": seen.RootMeanSquare,
+    "amplitude": seen.Amplitude,
 }
 #: Names without a further part.
 ALONE: dict[str, Callable[[], Observable]] = {
-    "last_event_time": LastEventTime,
-    "stop_time": StopTime,
-    "event_count": EventCount,
-    "impact_count": lambda: EventCount(impacts=True),
+    "last_event_time": seen.LastEventTime,
+    "stop_time": seen.StopTime,
+    "event_count": seen.EventCount,
+    "impact_count": lambda: seen.EventCount(impacts=True),
 }
 
 
@@ -138,7 +120,7 @@ def observable(problem: Problem, quantity: Quantity, times=None, end=None) -> Ob
         given = [x for x in bounds if isinstance(x, float)]
         if given:
             _times(problem, given, label, end)
-        return During(whole, *bounds, name=label)
+        return seen.During(whole, *bounds, name=label)
     if kind in ALONE:
         return renamed(ALONE[kind](), label)
     if kind == "event_time":
@@ -147,29 +129,31 @@ def observable(problem: Problem, quantity: Quantity, times=None, end=None) -> Ob
         losing = [*contact_names(problem), *problem.labelled(*HYSTERESIS)]
         index = losing.index(name) if name else None
         if kind == "dissipated" or index is None:
-            return Dissipated(index, name=label)
-        return StickFraction(index, name=label)
+            return seen.Dissipated(index, name=label)
+        return seen.StickFraction(index, name=label)
     signal = look_up(problem, f"force.{name}" if kind == "impulse" else name)[1]
     if kind in ("impulse", "integral"):
-        return Integral(signal, name=label, unit=f"{signal.unit} s")
+        return seen.Integral(signal, name=label, unit=f"{signal.unit} s")
     if kind in REDUCTIONS:
         return REDUCTIONS[kind](signal, name=label, unit=signal.unit)
     if kind in ("event", "before_event"):
-        at = AtEvent if kind == "event" else BeforeEvent
+        at = seen.AtEvent if kind == "event" else seen.BeforeEvent
         return at(signal, int(argument or 0), name=label, unit=signal.unit)
     if argument == "t":
         if times is None:
             raise ProblemError(f"found {label!r}, but no times are given (times=..., --times)")
-        return AtTimes(signal, _times(problem, times, "times", end), name=label, unit=signal.unit)
+        return seen.AtTimes(
+            signal, _times(problem, times, "times", end), name=label, unit=signal.unit
+        )
     at_one = _times(problem, [argument], label, end)
-    return AtTimes(signal, at_one, name=label, unit=signal.unit, axis=None)
+    return seen.AtTimes(signal, at_one, name=label, unit=signal.unit, axis=None)
 
 
-def _event_time(problem: Problem, quantity: Quantity, label: str) -> EventTime:
+def _event_time(problem: Problem, quantity: Quantity, label: str) -> seen.EventTime:
     """The time of an event, of all or of the user's event that ``quantity`` names."""
     name = quantity.name
     own = [*problem.section("event")].index(name) if name else None
-    return EventTime(int(quantity.argument or 0), name=label, own=own)
+    return seen.EventTime(int(quantity.argument or 0), name=label, own=own)
 
 
 def _times(problem: Problem, times, label: str, end) -> tuple[float, ...]:

@@ -31,13 +31,15 @@ def phases(solution: Solution, contact: int) -> list[Phase]:
         if contact < n_contacts
         else (solution.segment, contact - n_contacts)
     )
-    changes = [
-        (float(log.time[i]), label(contact, log.from_mode[i]), label(contact, log.to_mode[i]))
-        for i in np.flatnonzero(np.asarray(log.contact) == contact)
-    ]
-    full = int(log.count) > len(log.time)
+    own = np.asarray(log.contact) == contact
+    before, after = (
+        [label(contact, int(code)) for code in np.asarray(codes)[own]]
+        for codes in (log.from_mode, log.to_mode)
+    )
+    changes = list(zip(np.asarray(log.time)[own].tolist(), before, after, strict=True))
+    until = float(log.time[-1]) if int(log.count) > len(log.time) else np.inf
     sampled = [label(contact, code) for code in np.asarray(table)[:, column]]
-    return phases_of(np.asarray(solution.ts), sampled, changes, log.time[-1] if full else np.inf)
+    return phases_of(np.asarray(solution.ts), sampled, changes, until)
 
 
 def phases_of(

@@ -148,7 +148,7 @@ def equilibria(
     t = None if t is None else jnp.asarray(t, jnp.result_type(float))
     if meaning == "rest":
         require_rest(problem)
-        return rest_states(problem, t=t)
+        return rest_states(problem, t)
     if is_mechanism(problem):
         require_position(problem)
         return position_equilibria(problem, t)

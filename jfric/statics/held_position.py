@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.errors import ProblemError
 from jfric.numerics.elimination import solve_general
-from jfric.statics.polyhedron import Polyhedron
+from jfric.statics.polyhedron import Polyhedron, polyhedron_of
 from jfric.statics.static_problem import both_limits
 from jfric.system.assembly import assemble, energies
 from jfric.system.description import AbstractProblem
@@ -57,16 +57,11 @@ def is_mechanism(problem: AbstractProblem) -> bool:
     return any(not x.has_linear_force() for x in energies(problem).values())
 
 
-def require_held(problem: AbstractProblem) -> None:
-    """Raise :class:`ProblemError` for features whose rest cannot be decided."""
-    require_rest(problem, WHO)
-
-
 #: Features that a state of rest may have: limits in pins are not convex in the reactions.
 AT_REST = FEATURES.keys() - {"planes", "sliders", "states", "pins", "belts"}
 
 
-def require_rest(problem: AbstractProblem, who: str, takes: Iterable[str] = AT_REST) -> None:
+def require_held(problem: AbstractProblem, who: str = WHO, takes: Iterable[str] = AT_REST) -> None:
     """Raise :class:`ProblemError` for what ``who`` cannot represent: features outside ``takes`` and
     joints that prescribe a motion."""
     require_features(problem, who, takes)
@@ -180,7 +175,7 @@ def _opposed(mechanics: Mechanics) -> list[tuple[int, int]]:
     return [(i + offset, j + offset) for i, j in mechanics.opposed]
 
 
-def polyhedron_of(held: Held, carries: Bool[Array, " nu"]) -> Polyhedron:
+def reactions_at_rest(held: Held, carries: Bool[Array, " nu"]) -> Polyhedron:
     """The reactions that balance the mechanism if the closed contacts in ``carries`` push."""
     here, dtype = held.mechanics, held.q.dtype
     nf, nt, nu = here.n_friction, here.n_contacts, here.n_unilateral
@@ -201,12 +196,4 @@ def polyhedron_of(held: Held, carries: Bool[Array, " nu"]) -> Polyhedron:
     h = jnp.concatenate([held.cap[0], held.cap[1], jnp.zeros((nu,), dtype)])
     used = jnp.concatenate([may_rub, may_rub, push])
     G, h = jnp.where(used[:, None], G, 0.0), jnp.where(used, h, 1.0)
-    return Polyhedron(
-        origin=found.x,
-        N=found.null,
-        A=G @ found.null,
-        b=G @ found.x + h,
-        size=jnp.abs(G) @ found.size + jnp.abs(h),
-        used=jax.lax.stop_gradient(used),
-        consistent=found.consistent,
-    )
+    return polyhedron_of(found, G, h, jax.lax.stop_gradient(used))

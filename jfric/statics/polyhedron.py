@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jfric.numerics.elimination import General
 from jfric.numerics.linear_program import maximise
 
 #: Rounding error of a margin, relative to its terms.
@@ -25,6 +26,19 @@ class Polyhedron(NamedTuple):
     size: Float[Array, " g"]
     used: Bool[Array, " g"]
     consistent: Bool[Array, ""]
+
+
+def polyhedron_of(found: General, G, h, used) -> Polyhedron:
+    """The solutions ``found`` of linear equations for which ``G x + h >= 0`` where ``used``."""
+    return Polyhedron(
+        origin=found.x,
+        N=found.null,
+        A=G @ found.null,
+        b=G @ found.x + h,
+        size=jnp.abs(G) @ found.size + jnp.abs(h),
+        used=used,
+        consistent=found.consistent,
+    )
 
 
 def extent(p: Polyhedron):

@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.errors import ProblemError
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
-from jfric.statics.held_position import AT_REST, require_rest
+from jfric.statics.held_position import AT_REST, require_held
 from jfric.statics.reading import Reading
 from jfric.statics.static_mode_equations import side_of
 from jfric.statics.static_problem import both_limits
@@ -185,7 +185,7 @@ def linearise(
 
 def require_position(problem: Problem) -> None:
     """Raise :class:`ProblemError` for problems without a static problem from a reference state."""
-    require_rest(problem, WHO, AT_REST - {"carried", "position"})
+    require_held(problem, WHO, AT_REST - {"carried", "position"})
     for label in problem.labelled(*FORMS):
         raise ProblemError(
             f"{label}: has a kink, which {WHO} cannot represent; use a contact, or follow the load "

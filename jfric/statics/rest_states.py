@@ -27,14 +27,8 @@ from jfric.errors import ProblemError
 from jfric.numerics.elimination import solve_general
 from jfric.numerics.printing import printable
 from jfric.results.modes import Mode
-from jfric.statics.held_position import (
-    held,
-    is_mechanism,
-    polyhedron_of,
-    require_held,
-    sides,
-)
-from jfric.statics.polyhedron import Polyhedron, extent
+from jfric.statics.held_position import held, is_mechanism, reactions_at_rest, require_held, sides
+from jfric.statics.polyhedron import Polyhedron, extent, polyhedron_of
 from jfric.statics.static_mode_equations import mode_equations, split
 from jfric.statics.static_problem import StaticProblem, require_static, static_problem
 from jfric.system.joint_equations import joint_equations
@@ -91,20 +85,21 @@ class RestStates(eqx.Module):
         """The sets of one problem as rows: intervals (low, high) by name of the coordinate."""
         nu = self.closed.shape[-1]
         normals = self.names[len(self.names) - nu :]
+        groups = dict(zip(_GROUPS, (self.axes, self.names, normals, self.joints), strict=True))
+
+        def intervals(group: Any, i: Any) -> dict[str, tuple[float, float]]:
+            low, high = (getattr(self, f"{group}_{end}")[i].tolist() for end in ("low", "high"))
+            return dict(zip(groups[group], zip(low, high, strict=True), strict=True))
+
         return [
-            {
-                "q": _intervals(self.axes, self.q_low[i], self.q_high[i]),
-                "lambda_t": _intervals(self.names, self.lambda_t_low[i], self.lambda_t_high[i]),
-                "lambda_n": _intervals(normals, self.lambda_n_low[i], self.lambda_n_high[i]),
-                "reaction": _intervals(self.joints, self.reaction_low[i], self.reaction_high[i]),
-                "closed": tuple(np.asarray(normals, object)[np.asarray(self.closed[i])]),
-            }
+            {group: intervals(group, i) for group in groups}
+            | {"closed": tuple(np.asarray(normals, object)[np.asarray(self.closed[i])])}
             for i in np.flatnonzero(np.asarray(self.exists))
         ]
 
 
-def _intervals(names, low, high) -> dict[str, tuple[float, float]]:
-    return {n: (float(a), float(b)) for n, a, b in zip(names, low, high, strict=True)}
+#: Groups of unknowns, in the order of their parts.
+_GROUPS = ("q", "lambda_t", "lambda_n", "reaction")
 
 
 def patterns(static: StaticProblem) -> np.ndarray:
@@ -138,20 +133,7 @@ def polyhedron(static: StaticProblem, closed: Bool[Array, " nu"]) -> Polyhedron:
     dropped = jnp.concatenate([slides, jnp.zeros((2 * nt,), bool)])
     G = jnp.where(dropped[:, None], 0.0, equations.G)
     h = jnp.where(dropped, jnp.asarray(1.0, dtype), equations.h)
-    return Polyhedron(
-        origin=found.x,
-        N=found.null,
-        A=G @ found.null,
-        b=G @ found.x + h,
-        size=jnp.abs(G) @ found.size + jnp.abs(h),
-        used=equations.used & ~dropped,
-        consistent=found.consistent,
-    )
-
-
-def rest_states(problem: Problem, *, t=None) -> RestStates:
-    """Rest states of ``problem``: :func:`jfric.equilibria` with ``meaning="rest"``."""
-    return _solve(problem, t)
+    return polyhedron_of(found, G, h, equations.used & ~dropped)
 
 
 class RestSets(NamedTuple):
@@ -173,7 +155,7 @@ def rest_sets(problem: Problem, t) -> RestSets:
         here = held(problem, t)
         nt, nu = here.mechanics.n_contacts, here.mechanics.n_unilateral
         carries = jnp.asarray(sides(here.mechanics))
-        sets = jax.vmap(lambda c: polyhedron_of(here, c))(carries)
+        sets = jax.vmap(lambda c: reactions_at_rest(here, c))(carries)
         joints = tuple(e.name for e in joint_equations(problem.resolved()) if not e.rubs)
 
         def parts(x):
@@ -192,21 +174,17 @@ def rest_sets(problem: Problem, t) -> RestSets:
 
 
 @eqx.filter_jit
-def _solve(problem: Problem, t) -> RestStates:
+def rest_states(problem: Problem, t) -> RestStates:
+    """Rest states of ``problem``: :func:`jfric.equilibria` with ``meaning="rest"``."""
     found = rest_sets(problem, t)
     low, high, exists = jax.vmap(extent)(found.sets)
-    (q_low, t_low, n_low, r_low), (q_high, t_high, n_high, r_high) = (
-        jax.vmap(found.split)(bound) for bound in (low, high)
-    )
+    bounds: dict[str, Any] = {
+        f"{group}_{end}": part
+        for end, bound in (("low", low), ("high", high))
+        for group, part in zip(_GROUPS, jax.vmap(found.split)(bound), strict=True)
+    }
     return RestStates(
-        q_low=q_low,
-        q_high=q_high,
-        lambda_t_low=t_low,
-        lambda_t_high=t_high,
-        lambda_n_low=n_low,
-        lambda_n_high=n_high,
-        reaction_low=r_low,
-        reaction_high=r_high,
+        **bounds,
         closed=found.closed,
         exists=exists,
         count=jnp.sum(exists, dtype=jnp.int32),

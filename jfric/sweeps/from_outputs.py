@@ -14,20 +14,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
+from jfric.results import observables as seen
 from jfric.results.abstract_observables import Observable, OfMaximum, is_of_motion
 from jfric.results.columns import forces_at_outputs
-from jfric.results.observables import (
-    Amplitude,
-    AtEvent,
-    AtTimes,
-    BeforeEvent,
-    During,
-    EventCount,
-    EventTime,
-    Final,
-    LastEventTime,
-    StopTime,
-)
 from jfric.results.pieces import Piece
 from jfric.results.reductions import Reductions
 from jfric.results.solution import Solution
@@ -41,7 +30,14 @@ from jfric.system.problem import Problem
 #: Outputs along a path, in addition to the requested times.
 OUTPUTS = 1001
 #: Observables of changes of mode, which come from the log.
-OF_EVENTS = (AtEvent, BeforeEvent, EventCount, EventTime, LastEventTime, StopTime)
+OF_EVENTS = (
+    seen.AtEvent,
+    seen.BeforeEvent,
+    seen.EventCount,
+    seen.EventTime,
+    seen.LastEventTime,
+    seen.StopTime,
+)
 #: Fields of a piece that are polynomials.
 _CURVES = ("q", "v", "a", "lambda_t", "lambda_n", "forces", "z")
 
@@ -90,18 +86,18 @@ def run_with_outputs(
 
 def needs_log(observable: Observable) -> bool:
     """Whether an observable is of changes of mode, or of a part that an event bounds."""
-    windowed = isinstance(observable, During) and observable.of_events
+    windowed = isinstance(observable, seen.During) and observable.of_events
     return windowed or isinstance(_reduced_by(observable), OF_EVENTS)
 
 
 def is_extreme(observable: Observable) -> bool:
     """Whether an observable is an extreme value, which may occur at an event."""
-    return isinstance(_reduced_by(observable), (Amplitude, OfMaximum))
+    return isinstance(_reduced_by(observable), (seen.Amplitude, OfMaximum))
 
 
 def _reduced_by(observable: Observable) -> Observable:
     """The observable itself, or the one that a window restricts."""
-    return observable.observed if isinstance(observable, During) else observable
+    return observable.observed if isinstance(observable, seen.During) else observable
 
 
 def _reduced(
@@ -122,11 +118,11 @@ def _reduced(
 
 def _times(problem: Problem, observables: Sequence[Observable], end):
     """Output times for the solver; None where the last state suffices."""
-    if all(isinstance(o, Final) and is_of_motion(o.function) for o in observables):
+    if all(isinstance(o, seen.Final) and is_of_motion(o.function) for o in observables):
         return None
     start, end = jnp.asarray(problem.time.start), jnp.asarray(end)
     ts = start + jnp.linspace(0.0, 1.0, OUTPUTS) * (end - start)
-    asked = [t for o in observables if isinstance(o, (AtTimes, During)) for t in o.times]
+    asked = [t for o in observables if isinstance(o, (seen.AtTimes, seen.During)) for t in o.times]
     # Times outside keep their place, without a value.
     extra = jnp.clip(jnp.asarray(sorted(set(asked)), ts.dtype), start, end)
     return jnp.sort(jnp.concatenate([ts, extra]))

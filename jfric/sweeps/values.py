@@ -23,7 +23,7 @@ MAX_CORNERS = 64
 
 def by_path(problem: Problem, vary: Mapping[str, Any]) -> dict[str, Any]:
     """Values by the full paths of single numbers."""
-    known = parameters(problem)
+    known: dict[str, Any] = parameters(problem)
     result = {}
     for path, values in dict(vary).items():
         with within("vary: "):

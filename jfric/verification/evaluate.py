@@ -15,18 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError, within
+from jfric.results import observables as seen
 from jfric.results.abstract_observables import Observable, is_of_motion, renamed
 from jfric.results.columns import reactions_at_outputs
 from jfric.results.grammar import observable
-from jfric.results.observables import (
-    AtEvent,
-    AtTimes,
-    BeforeEvent,
-    EventCount,
-    EventTime,
-    Final,
-    LastEventTime,
-)
 from jfric.results.pieces import Point
 from jfric.results.quantity import OUTCOMES, Quantity, parse_quantity, resolve
 from jfric.results.signals import Command, Reaction, Signal
@@ -123,26 +115,26 @@ def evaluate(quantity: Quantity, trajectory: Trajectory) -> float:
     solution, log = trajectory.solution, trajectory.solution.events.used()
     count = len(log.time)
     match meaning:
-        case EventCount(impacts=impacts):
+        case seen.EventCount(impacts=impacts):
             return float(np.sum(np.asarray(log.impact)) if impacts else log.count)
-        case LastEventTime():
+        case seen.LastEventTime():
             return float(log.time[count - 1]) if count else float("nan")
-        case EventTime(number=number, own=own):
+        case seen.EventTime(number=number, own=own):
             times = np.asarray(log.time)
             if own is not None:
                 times = times[np.asarray(log.contact) == len(solution.names) + own]
             return float(times[number - 1]) if number <= len(times) else float("nan")
         case (
-            AtEvent(function=function, number=number)
-            | BeforeEvent(function=function, number=number)
+            seen.AtEvent(function=function, number=number)
+            | seen.BeforeEvent(function=function, number=number)
         ):
             if number > count:
                 return float("nan")
-            before = isinstance(meaning, BeforeEvent)
+            before = isinstance(meaning, seen.BeforeEvent)
             return float(_at_events(function, log, before)[number - 1])
-        case Final(function=function):
+        case seen.Final(function=function):
             return float(_at_outputs(function, trajectory)[-1])
-        case AtTimes(function=function, times=(time,)):
+        case seen.AtTimes(function=function, times=(time,)):
             return float(_at_outputs(function, trajectory)[_row(quantity, time, solution)])
     raise ProblemError(f"found {str(quantity)!r}, which is no single number")
 
@@ -168,11 +160,13 @@ def scale(quantity: Quantity, expected: float, trajectory: Trajectory) -> float:
 
 def _is_recorded(meaning: Observable, problem: Problem) -> bool:
     """Whether outputs or the log of events hold the quantity."""
-    if isinstance(meaning, Final) and any(e.stops for e in problem.section("event").values()):
+    if isinstance(meaning, seen.Final) and any(e.stops for e in problem.section("event").values()):
         return False
-    if isinstance(meaning, (AtEvent, BeforeEvent)):
+    if isinstance(meaning, (seen.AtEvent, seen.BeforeEvent)):
         return is_of_motion(meaning.function)
-    return isinstance(meaning, (AtTimes, Final, EventCount, EventTime, LastEventTime))
+    return isinstance(
+        meaning, (seen.AtTimes, seen.Final, seen.EventCount, seen.EventTime, seen.LastEventTime)
+    )
 
 
 def _at_outputs(function: Callable[[Point], Any], trajectory: Trajectory) -> np.ndarray:

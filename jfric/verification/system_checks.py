@@ -296,7 +296,8 @@ def _orbit(of: SystemValues, quantity: Quantity) -> Any:
         value = of.orbit.harmonics(rest, order)[order]
         return jnp.abs(value) if first == "harmonic" else jnp.angle(value)
     if name == "event_time" and argument is not None:
-        return _nth(of.orbit.event_times[: int(of.orbit.event_count)], quantity)
+        times = np.asarray(of.orbit.event_times)
+        return _nth(times[: int(of.orbit.event_count)], quantity)
     return of.observe(name if argument is None else f"{name}({argument})")
 
 
