@@ -4,8 +4,8 @@ import pytest
 
 import jfric
 from jfric.files.read_toml import load_config, loads
+from jfric.files.settings_tables import SOLVER
 from jfric.files.solver_choice import SOLVERS
-from jfric.files.solver_table import SOLVER
 
 GOOD = """
 dofs = ["u"]

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric.cli.main import app
-from jfric.exports.mujoco_runs import has_bristles, installed
+from jfric.exports.export import has_bristles, installed
 
 jax.config.update("jax_enable_x64", True)
 

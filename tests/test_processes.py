@@ -12,7 +12,7 @@ import pytest
 
 import jfric
 from jfric.verification.jobs import Job
-from jfric.verification.processes import processes, submitted
+from jfric.verification.runner import processes, submitted
 
 CASES = "c1[0-3]*"
 

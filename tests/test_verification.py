@@ -14,12 +14,12 @@ from jfric.files.read_toml import load_config
 from jfric.results.quantity import parse_quantity, resolve
 from jfric.verification import jobs
 from jfric.verification.cases import cases
-from jfric.verification.compare_kernels import agreement
 from jfric.verification.configs import config_directory, files_in, shipped
 from jfric.verification.evaluate import Trajectory, evaluate, scale
 from jfric.verification.job_lists import listed_jobs
 from jfric.verification.jobs import batches, judge
 from jfric.verification.result import compare
+from jfric.verification.verify_cases import agreement
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def basins(given: BasinsSettings) -> bool:
 
     Exit status: 0, 1 where a run failed, 2 for bad input.
     """
-    from jfric.files.periodic_table import BASINS
+    from jfric.files.settings_tables import BASINS
     from jfric.files.write_toml import dump
     from jfric.periodic.basins import prepare_basins, run_basins
     from jfric.verification.system_checks import basin_settings

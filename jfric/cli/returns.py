@@ -129,7 +129,7 @@ def lyapunov(given: LyapunovSettings) -> bool:
     Exit status: 0, 1 where a run failed, 2 for bad input.
     """
     from jfric.figures.sweep_figure import plot_sweep
-    from jfric.files.periodic_table import LYAPUNOV
+    from jfric.files.settings_tables import LYAPUNOV
     from jfric.periodic.lyapunov import lyapunov_exponents
     from jfric.sweeps.texts import parse_vary
     from jfric.verification.system_checks import lyapunov_settings

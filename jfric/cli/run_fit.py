@@ -54,7 +54,7 @@ def parse_free(config: Config, texts: Sequence[str]) -> dict[str, Free]:
 
 
 def _bound(config: Config, path: str, text: str) -> float:
-    from jfric.files.fit_table import free_dimension
+    from jfric.files.settings_tables import free_dimension
     from jfric.system.units import UnitError, to_si
 
     with within(f"--free {path}: ", UnitError, TypeError):

@@ -32,10 +32,24 @@ def view(given: ViewSettings) -> None:
     A run: motion, forces, events and modes in time, phase portraits; a sweep: curves and maps with
     a slider for each other parameter; a fit: simulated beside measured, and residuals.
     """
-    from jfric.figures.view.stored import find
-    from jfric.figures.view.view import view_page
+    from jfric.figures.view.stored import find, read_run
+    from jfric.optional import import_plotly
 
     kind, place = find(given.result)
+    import_plotly()
+    if kind == "run":
+        from jfric.figures.view.run_view import run_page
+
+        page = run_page(read_run(place), place.stem)
+    elif kind == "sweep":
+        from jfric.figures.view.sweep_view import sweep_page
+        from jfric.sweeps.store import open_sweep
+
+        page = sweep_page(open_sweep(place), place.stem)
+    else:
+        from jfric.figures.view.fit_view import fit_page, read_fit
+
+        page = fit_page(read_fit(place), place.stem)
     path = given.out or place.with_suffix(".html")
-    write_page(path, view_page(kind, place), "--out")
+    write_page(path, page, "--out")
     wrote(path)

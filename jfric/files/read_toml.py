@@ -16,14 +16,19 @@ from jfric.files import system_tables
 from jfric.files.checks import checks
 from jfric.files.codec import Place
 from jfric.files.config import Config
-from jfric.files.fit_table import fit_settings
 from jfric.files.measured_tables import measured
-from jfric.files.optimise_table import optimise_settings
-from jfric.files.periodic_table import BASINS, LYAPUNOV, RESPONSE, periodic
 from jfric.files.reading import ReadError, read_text
 from jfric.files.schema import shape_error
-from jfric.files.solver_table import SOLVER
-from jfric.files.statics_table import STATICS
+from jfric.files.settings_tables import (
+    BASINS,
+    LYAPUNOV,
+    RESPONSE,
+    SOLVER,
+    STATICS,
+    fit_settings,
+    optimise_settings,
+    periodic,
+)
 from jfric.system.problem import Problem
 from jfric.system.registration import register_installed
 

@@ -11,13 +11,18 @@ from typing import Any
 from jfric.errors import ProblemError
 from jfric.files.checks import CHECKS
 from jfric.files.codec import Key, Place, did_you_mean
-from jfric.files.fit_table import FIT
 from jfric.files.measured_tables import DATA
-from jfric.files.optimise_table import OPTIMISE
-from jfric.files.periodic_table import BASINS, LYAPUNOV, PERIODIC, RESPONSE
 from jfric.files.scalar_codecs import Text
-from jfric.files.solver_table import SOLVER
-from jfric.files.statics_table import STATICS
+from jfric.files.settings_tables import (
+    BASINS,
+    FIT,
+    LYAPUNOV,
+    OPTIMISE,
+    PERIODIC,
+    RESPONSE,
+    SOLVER,
+    STATICS,
+)
 from jfric.files.system_tables import BEFORE, BEHIND, sections
 from jfric.files.table_codecs import Record
 from jfric.system.elements import SECTIONS

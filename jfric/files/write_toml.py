@@ -11,9 +11,9 @@ from jfric.errors import ProblemError
 from jfric.files.codec import Place, System
 from jfric.files.config import Config
 from jfric.files.element_codec import element_codec, is_python_only
-from jfric.files.fit_table import FIT
 from jfric.files.measured_tables import DATA
 from jfric.files.scalar_codecs import NUMBER
+from jfric.files.settings_tables import FIT
 from jfric.system.body import COORDINATES, Body, coordinates, dofs_of
 from jfric.system.dimensions import START
 from jfric.system.expression import Expression

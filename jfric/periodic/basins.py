@@ -17,8 +17,8 @@ from jfric.periodic.section_runs import lasting, with_polynomials
 from jfric.periodic.sections import make_section
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver
+from jfric.sweeps.design import by_path
 from jfric.sweeps.sweeping import Prepared, Summary, execute, prepare
-from jfric.sweeps.values import by_path
 from jfric.system.model import build
 from jfric.system.problem import Problem
 

@@ -20,10 +20,9 @@ from jfric.periodic.sections import Section, make_section
 from jfric.results.abstract_observables import OwnRun
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver
-from jfric.sweeps.design import make_design
+from jfric.sweeps.design import by_path, make_design
 from jfric.sweeps.observing import observe
 from jfric.sweeps.sweeping import sweep
-from jfric.sweeps.values import by_path
 from jfric.system.control import refuse_controllers
 from jfric.system.model import build
 from jfric.system.problem import Problem

@@ -23,8 +23,7 @@ from jaxtyping import Array, Float, Int
 from jfric.contact import rules
 from jfric.results.modes import Mode
 from jfric.statics.candidate import ON_EDGE, Candidate
-from jfric.statics.certificate import static_residual
-from jfric.statics.static_mode_equations import mode_equations, split
+from jfric.statics.static_mode_equations import mode_equations, split, static_residual
 from jfric.statics.static_problem import StaticProblem
 
 #: Number of linear systems after which a start is given up.

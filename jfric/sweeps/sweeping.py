@@ -27,14 +27,13 @@ from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver, require_solver
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import warn_without_time
-from jfric.sweeps.design import Design, make_design
+from jfric.sweeps.design import Design, by_path, check_values, make_design
 from jfric.sweeps.from_outputs import is_extreme, needs_log
 from jfric.sweeps.progress import Progress
 from jfric.sweeps.runner import Job, Results, Runner
 from jfric.sweeps.store import ZarrTable, read_layout
 from jfric.sweeps.table import MemoryTable, Schema, Sink, float_type, make_schema, state_size
 from jfric.sweeps.tiles import PILOT, PILOT_PASSES, Layout, Tile, refined, start_layout
-from jfric.sweeps.values import by_path, check_values
 from jfric.system.expression import Expression
 from jfric.system.model import build
 from jfric.system.naming import path_dimension

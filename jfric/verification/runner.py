@@ -6,10 +6,14 @@ list takes 491 s in two processes, where two threads take 542 s.
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 import jax
@@ -20,7 +24,6 @@ from jfric.numerics.cores import cores
 from jfric.numerics.kept_programs import forget_programs
 from jfric.verification.job_lists import AnyJob, Works
 from jfric.verification.jobs import Job, Refused, trajectory_results
-from jfric.verification.processes import processes, submitted
 from jfric.verification.result import Result, not_run, refused
 from jfric.verification.system_checks import system_results
 
@@ -130,3 +133,66 @@ def _one(jobs: Sequence[AnyJob]) -> Made:
     # Another structure needs other programs.
     forget_programs()
     return made if _Own.wanted else [(None, found) for _, found in made]
+
+
+@contextmanager
+def processes(
+    number: int, begin: Callable[..., None], *about: Any
+) -> Iterator[ProcessPoolExecutor]:
+    """Processes that end with the block, even during their work; each starts with ``begin``."""
+    context = multiprocessing.get_context("spawn")  # jax has threads, which a fork would lose
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(number, context, initializer=_begin_process, initargs=(begin, about))
+    try:
+        yield pool
+        pool.shutdown()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        raise
+
+
+def _begin_process(begin: Callable[..., None], about: tuple[Any, ...]) -> None:
+    # Ctrl-C is handled by the parent process; this process ends when the parent ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    begin(*about)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def submitted(pool: ProcessPoolExecutor, work: Callable[..., Any], *arguments: Any) -> Future:
+    """A job for a process, which may start here and ignores Ctrl-C even while it imports."""
+    with _interrupted_afterwards():
+        if not hasattr(signal, "pthread_sigmask"):
+            return pool.submit(work, *arguments)
+        # New processes inherit blocked signals.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return pool.submit(work, *arguments)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _interrupted_afterwards() -> Iterator[None]:
+    """Block after which Ctrl-C arrives. Blocking the signal is not enough: another thread takes it,
+    and Python passes it to this thread between the start of a process and the data for it."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: arrived.set())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if arrived.is_set():
+            signal.raise_signal(signal.SIGINT)
