@@ -69,6 +69,9 @@ LONG = (
 def test_an_example_prints_what_it_says(name, shared):
     test, said = EXAMPLES[name], []
     test.globs = dict(shared)
+    for before in re.findall(r"After the example of\s+:func:`jfric\.(\w+)`", test.docstring):
+        for example in EXAMPLES[before].examples:
+            exec(compile(example.source, before, "single"), test.globs)
     failed, _ = doctest.DocTestRunner().run(test, out=said.append)
     assert not failed, "".join(said)
 

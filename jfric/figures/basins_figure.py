@@ -31,16 +31,8 @@ def plot_basins(basins: Basins, *, title: str = "") -> Figure:
     recognised; red: failed, or a start inside a contact. Samples: one dot each. ``title``: above
     the figure. The figure belongs to no window; save it with ``figure.savefig(path)``. Raises
     :class:`jfric.ProblemError` unless the basins have two parameters.
-    A mass between two magnets::
+    After the example of :func:`jfric.basins`, over two parameters::
 
-        >>> magnets = jfric.Problem(
-        ...     ["x"],
-        ...     {
-        ...         "mass": jfric.Mass("x", 1.0),
-        ...         "damper": jfric.Damper("x", 1.0),
-        ...         "polynomial_spring": jfric.PolynomialSpring("x", [-1.0, 0.0, 1.0]),
-        ...     },
-        ... )
         >>> starts = {"initial.x.q": [-1.5, -0.5, 0.5, 1.5], "initial.x.v": [0.0, 0.1]}
         >>> found = jfric.basins(magnets, starts, section=1.0, progress=False)
         >>> figure = jfric.plot_basins(found)

@@ -19,23 +19,8 @@ def plot_flutter(path: FlutterPath, *, title: str = "") -> Figure:
     """Figure of frequencies (above) and growth rates (below) over a parameter, under a ``title``.
 
     ``path``: a result of :func:`jfric.flutter`. Each colour follows one mode; dots are where small
-    motions grow, dashed lines where stability changes. A brake, of which two modes are coupled by
-    friction::
+    motions grow, dashed lines where stability changes. After the example of :func:`jfric.flutter`::
 
-        >>> brake = jfric.Problem(
-        ...     ["x", "y"],
-        ...     {
-        ...         "mass": {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)},
-        ...         "spring": {
-        ...             "tilted": jfric.Spring({"x": 1.0, "y": 0.5}, k=3.0),
-        ...             "y": jfric.Spring("y", k=0.25),
-        ...         },
-        ...         "stop": jfric.Stop("y", k=4 / 3, gap=0.0),
-        ...         "load": jfric.Load("y", 1.0),
-        ...         "friction": jfric.Friction("x", 1.0, N=0.0, load="stop", belt=1.0),
-        ...     },
-        ... )
-        >>> found = jfric.flutter(brake, "friction.mu", 0.0, 2.0, points=11)
         >>> figure = jfric.plot_flutter(found)
         >>> [axis.get_ylabel() for axis in figure.axes]
         ['frequency [rad/s]', 'growth rate [1/s]']

@@ -33,22 +33,8 @@ def plot_friction_curve(
 
     Speeds are spaced as knots are: evenly near zero, by their logarithm beyond the first knot.
     ``beside``: further curves by name, functions of speeds (m,) and ``"positive"`` or
-    ``"negative"``. Friction ``2 + |v|`` N, from inverse dynamics::
+    ``"negative"``. After the example of :func:`jfric.fit_curve`::
 
-        >>> law = jfric.FrictionCurve([0.0, 0.1, 0.3, 1.0], [2.0, 2.0, 2.0, 2.0])
-        >>> slide = jfric.Problem(
-        ...     ["x"],
-        ...     {
-        ...         "mass": jfric.Mass("x", 3.0),
-        ...         "friction": jfric.Friction("x", law, limit=1.0),
-        ...         "load": jfric.Load("x", 0.0),
-        ...     },
-        ... )
-        >>> t = jnp.arange(0.0, 12.0, 5e-3)
-        >>> x, v, a = 0.5 * jnp.sin(2.0 * t), jnp.cos(2.0 * t), -2.0 * jnp.sin(2.0 * t)
-        >>> F = 3.0 * a + jnp.sign(v) * (2.0 + abs(v))
-        >>> data = jfric.Experiment(t, u={"load.F": F}, y={"x": x})
-        >>> found = jfric.fit_curve(slide, data, residual=jfric.InverseDynamics())
         >>> figure = jfric.plot_friction_curve(found)
         >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
         ('sliding velocity', 'coefficient')

@@ -40,19 +40,8 @@ def plot_orbits(
     ``show``: observables over a period (``"max.x, rms.v.x"``), one panel each; by default the
     largest positions. Solid lines: stable motions; dashed: unstable ones; special points are marked
     (see :class:`jfric.OrbitPoint`). Raises :class:`jfric.ProblemError` for an unknown observable.
-    Motions that begin to stick::
+    After the example of :func:`jfric.continue_orbit`::
 
-        >>> shaken = jfric.Problem(
-        ...     ["x"],
-        ...     {
-        ...         "mass": jfric.Mass("x", 1.0),
-        ...         "spring": jfric.Spring("x", 1.0),
-        ...         "damper": jfric.Damper("x", 0.1),
-        ...         "friction": jfric.Friction("x", jfric.Coulomb(0.2), N=1.0),
-        ...         "load": jfric.Load("x", jfric.Harmonic(1.0, 0.8)),
-        ...     },
-        ... )
-        >>> path = jfric.continue_orbit(shaken, "friction.mu", 0.7, 0.75)
         >>> figure = jfric.plot_orbits(path)
         >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
         ('friction.mu', 'max.x')

@@ -40,18 +40,9 @@ def plot_response(
     the load. Solid lines: stable motions; dashed: unstable ones; special points are marked (see
     :class:`jfric.OrbitPoint`). Families have one colour for each curve, and at most
     eight curves: spread over the family, or those with the numbers ``curves``, from 0. Raises
-    :class:`jfric.ProblemError` for an unknown quantity or number. An oscillator::
+    :class:`jfric.ProblemError` for an unknown quantity or number. After the example of
+    :func:`jfric.frequency_response`::
 
-        >>> linear = jfric.Problem(
-        ...     ["x"],
-        ...     {
-        ...         "mass": jfric.Mass("x", 1.0),
-        ...         "spring": jfric.Spring("x", 1.0),
-        ...         "damper": jfric.Damper("x", 0.2),
-        ...         "load": jfric.Load("x", jfric.Harmonic(1.0, 0.8)),
-        ...     },
-        ... )
-        >>> response = jfric.frequency_response(linear, "load", 0.9, 1.05)
         >>> [axes.get_ylabel() for axes in jfric.plot_response(response, "x").axes]
         ['amplitude of x [m]', 'phase of x [deg]']
     """

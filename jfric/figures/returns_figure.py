@@ -27,20 +27,8 @@ def plot_returns(
 
     ``data``: a table of :func:`jfric.bifurcation_diagram`; ``observe``: the quantities to draw, one
     panel each (default: all). Raises :class:`jfric.ProblemError` for a table without returns and
-    for unknown names. A linear oscillator::
+    for unknown names. After the example of :func:`jfric.bifurcation_diagram`::
 
-        >>> oscillator = jfric.Problem(
-        ...     ["x"],
-        ...     {
-        ...         "mass": jfric.Mass("x", 1.0),
-        ...         "spring": jfric.Spring("x", 1.0),
-        ...         "damper": jfric.Damper("x", 1.0),
-        ...         "load": jfric.Load("x", jfric.Harmonic(1.0, omega=1.0)),
-        ...     },
-        ... )
-        >>> table = jfric.bifurcation_diagram(
-        ...     oscillator, "load.F.omega", [1.0, 2.0], "x", returns=3, skip=30, progress=False
-        ... )
         >>> figure = jfric.plot_returns(table)
         >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
         ('load.F.omega', 'x [m]')
