@@ -42,17 +42,9 @@ TAKEN = ("link", "gravity", "mass", "spring", "damper", "friction", "dahl", "loa
 IN_PART = ("contact",)
 #: Sections without which the system would be a different one.
 NEEDED = (
-    "body",
-    "lagrangian",
-    "joint",
-    "velocity",
-    "pin",
-    "slider",
-    "weld",
-    "gear",
-    "rolling",
+    *("body", "lagrangian", "joint", "velocity", "pin", "slider", "weld", "gear"),
+    *("rolling", "base", "motor", "transmission"),
 )
-NEEDED += ("base", "motor", "transmission")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.figures.mechanism_scene import Scene, scene
-from jfric.figures.style import colour, label_axes, style_axes, titled
+from jfric.figures.style import colour, label_axes, legend_outside, style_axes, titled
 from jfric.results.solution import reached, reached_time
 
 if TYPE_CHECKING:
@@ -269,12 +269,4 @@ def _legend(figure: Figure, drawn: list[Scene]) -> None:
         Line2D([], [], color=body_colour(i), lw=3.0, label=name)
         for i, name in enumerate(drawn[0].bodies)
     ]
-    columns = min(len(handles), 6)
-    figure.legend(
-        handles=handles,
-        loc="outside lower right",
-        ncols=columns,
-        frameon=False,
-        fontsize=8,
-        handlelength=1.2,
-    )
+    legend_outside(figure, handles, "lower right", 6, 8, handlelength=1.2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from colorsys import hsv_to_rgb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -108,11 +108,13 @@ def some_of(shown: int, count: int, what: str) -> str:
 
 def legend_below(figure: Figure, handles: Sequence[Artist], most: int = 8) -> None:
     """A legend under all axes, with at most this many entries in a row."""
-    figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=min(len(handles), most),
-        frameon=False,
-        fontsize=9,
-        handlelength=3.0,
-    )
+    legend_outside(figure, handles, "lower center", most, handlelength=3.0)
+
+
+def legend_outside(
+    figure: Figure, handles: Sequence[Artist], side: str, most: int, size: int = 9, **style: Any
+) -> None:
+    """A legend beside all axes, at this side, with at most so many entries in a row."""
+    columns = min(len(handles), most)
+    about: Any = {"loc": f"outside {side}", "ncols": columns, "frameon": False, "fontsize": size}
+    figure.legend(handles=list(handles), **about, **style)

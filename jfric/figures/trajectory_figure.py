@@ -261,12 +261,5 @@ def _legend(figure: Figure, tracks: dict[str, list[Phase]], solution: Solution) 
             if shown
         ]
     if handles:
-        figure.legend(
-            handles=handles,
-            loc="outside upper right",
-            ncols=len(handles),
-            frameon=False,
-            fontsize=9,
-            handlelength=1.4,
-            columnspacing=1.4,
-        )
+        spaces: dict = {"handlelength": 1.4, "columnspacing": 1.4}
+        style.legend_outside(figure, handles, "upper right", len(handles), **spaces)

@@ -29,6 +29,7 @@ from jfric.files.settings_tables import (
     optimise_settings,
     periodic,
 )
+from jfric.files.table_codecs import Record
 from jfric.system.problem import Problem
 from jfric.system.registration import register_installed
 
@@ -77,26 +78,24 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
         raise wrong
     problem = system_tables.problem(raw, Path(path).parent)
 
-    def read(name: str, reader: Callable[[Any, Problem], Any], default: Any) -> Any:
-        return reader(raw[name], problem) if name in raw else default
-
     words = {key: raw[key] for key in ("title", "source", "description") if key in raw}
-    return Config(
-        problem=problem,
-        **words,
-        outputs=system_tables.outputs(raw["time"], problem),
-        solver=SOLVER.read(raw.get("solver", {}), Place("solver")),
-        statics=read("statics", lambda x, of: STATICS.of(x, of, "statics"), {}),
-        periodic=read("periodic", periodic, {}),
-        response=RESPONSE.read(raw.get("response", {}), Place("response")),
-        lyapunov=LYAPUNOV.read(raw.get("lyapunov", {}), Place("lyapunov")),
-        basins=BASINS.read(raw["basins"], Place("basins")) if "basins" in raw else {},
-        checks=checks(raw.get("check", []), problem),
-        path=os.fspath(path),
-        data=read("data", measured, None),
-        fit=read("fit", fit_settings, {}),
-        optimise=read("optimise", optimise_settings, {}),
-    )
+    found = {name: read(raw[name], problem) for name, read in _READERS.items() if name in raw}
+    found["checks"] = checks(raw.get("check", []), problem)
+    outputs = system_tables.outputs(raw["time"], problem)
+    return Config(problem=problem, outputs=outputs, path=os.fspath(path), **words, **found)
+
+
+def _as_written(name: str, table: Record) -> Callable[[Any, Problem], Any]:
+    return lambda raw, _: table.read(raw, Place(name))
+
+
+#: Readers of the tables that are fields of :class:`jfric.files.config.Config`, by their names.
+_READERS: dict[str, Callable[[Any, Problem], Any]] = {
+    **{"solver": _as_written("solver", SOLVER), "response": _as_written("response", RESPONSE)},
+    **{"lyapunov": _as_written("lyapunov", LYAPUNOV), "basins": _as_written("basins", BASINS)},
+    **{"statics": lambda raw, problem: STATICS.of(raw, problem, "statics"), "periodic": periodic},
+    **{"data": measured, "fit": fit_settings, "optimise": optimise_settings},
+}
 
 
 def _parsed(text: str) -> dict[str, Any]:
