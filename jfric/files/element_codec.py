@@ -13,7 +13,7 @@ from jfric.files.direction_codec import ATTACHMENT, DirectionCodec, Plane
 from jfric.files.field_codecs import Fields
 from jfric.files.law_codec import LawCodec
 from jfric.files.scalar_codecs import Choice, Text
-from jfric.files.table_codecs import exactly_one
+from jfric.files.table_codecs import Table, exactly_one
 from jfric.system.dimensions import kind_of
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS
@@ -72,16 +72,11 @@ class ElementCodec(Fields):
         return place._replace(kind=kind_of(given, self.about[name], place.system.dofs))
 
 
-class Section(Codec):
+class Section(Table):
     """One element, or several by name."""
-
-    words = "a table"
 
     def __init__(self, element: ElementCodec) -> None:
         self.element = element
-
-    def takes(self, raw: Any) -> bool:
-        return isinstance(raw, dict)
 
     def is_flat(self, raw: dict[str, Any]) -> bool:
         """Whether a section is written as one element, not as a table of named ones."""

@@ -65,19 +65,23 @@ class List(Codec):
         return found | ({} if self.most is None else {"maxItems": self.most})
 
 
-class Names(Codec):
-    """A table with names of the user's choice, each with a value of one type."""
+class Table(Codec):
+    """A table."""
 
     words = "a table"
-
-    def __init__(self, of: Codec) -> None:
-        self.of = of
 
     def takes(self, raw: Any) -> bool:
         return isinstance(raw, dict)
 
     def holds(self, value: Any) -> bool:
         return isinstance(value, Mapping)
+
+
+class Names(Table):
+    """A table with names of the user's choice, each with a value of one type."""
+
+    def __init__(self, of: Codec) -> None:
+        self.of = of
 
     def mistakes(self, raw: Any, place: Place) -> Iterator[Mistake]:
         yield from super().mistakes(raw, place)
@@ -130,7 +134,7 @@ class Either(Codec):
         return {"oneOf": [option.schema(definitions) for option in self.options]}
 
 
-class Record(Codec):
+class Record(Table):
     """A table whose keys are all known; exactly one of the keys ``one_of`` is given."""
 
     def __init__(
@@ -147,12 +151,6 @@ class Record(Codec):
         self.words = words
         #: Whether messages say what to give for a missing key.
         self.hints = hints
-
-    def takes(self, raw: Any) -> bool:
-        return isinstance(raw, dict)
-
-    def holds(self, value: Any) -> bool:
-        return isinstance(value, Mapping)
 
     def mistakes(self, raw: Any, place: Place) -> Iterator[Mistake]:
         yield from super().mistakes(raw, place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
@@ -142,6 +143,15 @@ class OfIntegral(Observable):
 
     def update(self, carry, piece):
         return carry + integrals([self], piece)[0]
+
+
+@dataclass(frozen=True)
+class OfFunction(Observable):
+    """Observable of the values of a ``function`` of a point."""
+
+    function: Function
+    name: str = ""
+    unit: str = ""
 
 
 def own_run(observables: Sequence[Observable]) -> OwnRun | None:

@@ -18,8 +18,15 @@ from jfric.results.pieces import Function, Piece
 REST, REST_SINGLE = 1e-10, 1e-4
 
 
+class _OfEvent(Observable):
+    """Observable of one event; NaN where there is none."""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.full((), jnp.nan, dtype)
+
+
 @dataclass(frozen=True)
-class EventTime(Observable):
+class EventTime(_OfEvent):
     """Time of the event ``number`` (from 1) [s]; NaN where there are fewer.
 
     ``own``: index of a user event whose occurrences are counted; None: those of all events. The
@@ -53,9 +60,6 @@ class EventTime(Observable):
     unit: str = "s"
     own: int | None = None
 
-    def start(self, problem, mechanics, dtype):
-        return jnp.full((), jnp.nan, dtype)
-
     def reached(self, piece: Piece):
         """Whether the event was logged before this piece, or at its start."""
         if self.own is not None and piece.own is not None:
@@ -71,7 +75,7 @@ class EventTime(Observable):
 
 
 @dataclass(frozen=True)
-class AtEvent(Observable):
+class AtEvent(_OfEvent):
     """Value just after the event ``number`` (from 1); NaN where there are fewer.
 
     Example: see :class:`jfric.results.observables.EventTime`.
@@ -82,36 +86,30 @@ class AtEvent(Observable):
     name: str = "event"
     unit: str = ""
 
-    def start(self, problem, mechanics, dtype):
-        return jnp.full((), jnp.nan, dtype)
+    def value(self, piece: Piece, dtype):
+        """The value at the start of a piece."""
+        return self.function(piece.at(jnp.zeros((), dtype)))
 
     def update(self, carry, piece):
-        value = self.function(piece.at(jnp.zeros((), carry.dtype)))
-        return jnp.where(_is_event(piece, self.number), value, carry)
+        return jnp.where(_is_event(piece, self.number), self.value(piece, carry.dtype), carry)
 
 
 @dataclass(frozen=True)
-class BeforeEvent(Observable):
+class BeforeEvent(AtEvent):
     """Value just before the event ``number`` (from 1), of positions and velocities.
 
     NaN where there are fewer events. Example: see :class:`jfric.results.observables.EventTime`.
     """
 
-    function: Function
-    number: int
     name: str = "before_event"
-    unit: str = ""
 
-    def start(self, problem, mechanics, dtype):
-        return jnp.full((), jnp.nan, dtype)
-
-    def update(self, carry, piece):
-        value = self.function(piece.before())
-        return jnp.where(_is_event(piece, self.number), value, carry)
+    def value(self, piece: Piece, dtype):
+        del dtype
+        return self.function(piece.before())
 
 
 @dataclass(frozen=True)
-class LastEventTime(Observable):
+class LastEventTime(_OfEvent):
     """Time of the last event [s]; NaN where there is none.
 
     Example: see :class:`jfric.results.observables.EventTime`.
@@ -119,9 +117,6 @@ class LastEventTime(Observable):
 
     name: str = "last_event_time"
     unit: str = "s"
-
-    def start(self, problem, mechanics, dtype):
-        return jnp.full((), jnp.nan, dtype)
 
     def update(self, carry, piece):
         return jnp.where(piece.events > 0, piece.event_time, carry)

@@ -19,7 +19,13 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from jfric.results.abstract_observables import Observable, OfIntegral, OfMaximum, is_of_motion
+from jfric.results.abstract_observables import (
+    Observable,
+    OfFunction,
+    OfIntegral,
+    OfMaximum,
+    is_of_motion,
+)
 from jfric.results.event_observables import (
     AtEvent,
     BeforeEvent,
@@ -58,15 +64,13 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Final(Observable):
+class Final(OfFunction):
     """Value at the end of the trajectory.
 
     Example: see :class:`jfric.results.observables.Observable`.
     """
 
-    function: Function
     name: str = "final"
-    unit: str = ""
 
     def start(self, problem, mechanics, dtype):
         return () if is_of_motion(self.function) else jnp.full((), jnp.nan, dtype)
@@ -84,15 +88,13 @@ class Final(Observable):
 
 
 @dataclass(frozen=True)
-class Maximum(OfMaximum):
+class Maximum(OfFunction, OfMaximum):
     """Largest value over the whole trajectory, not only at outputs.
 
     Example: see :class:`jfric.results.observables.Observable`.
     """
 
-    function: Function
     name: str = "maximum"
-    unit: str = ""
 
     def quantity(self, x):
         return self.function(x)
@@ -115,15 +117,13 @@ class Minimum(Maximum):
 
 
 @dataclass(frozen=True)
-class Amplitude(Observable):
+class Amplitude(OfFunction):
     """Half of the way from the smallest to the largest value.
 
     Example: see :class:`jfric.results.observables.Observable`.
     """
 
-    function: Function
     name: str = "amplitude"
-    unit: str = ""
 
     def start(self, problem, mechanics, dtype):
         return jnp.full((2,), -jnp.inf, dtype)
@@ -139,15 +139,13 @@ class Amplitude(Observable):
 
 
 @dataclass(frozen=True)
-class Integral(OfIntegral):
+class Integral(OfFunction, OfIntegral):
     """Integral over time [unit of the function times s].
 
     Example: see :class:`jfric.results.observables.Observable`.
     """
 
-    function: Function
     name: str = "integral"
-    unit: str = ""
 
     def quantity(self, x):
         return self.function(x)

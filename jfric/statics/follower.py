@@ -9,6 +9,7 @@ import numpy as np
 
 from jfric.numerics.continuation import STALLED, TOO_MANY, Advance, Lengths, Trial, run, steps
 from jfric.results.modes import Mode
+from jfric.statics.all_equilibria import Equilibria
 from jfric.statics.branch import Kind, SpecialPoint, Step
 from jfric.statics.branch_point import BranchPoint, Linearised
 from jfric.statics.mode_change import (
@@ -20,6 +21,7 @@ from jfric.statics.mode_change import (
 )
 from jfric.statics.reading import AT_CHANGE, combinations
 from jfric.statics.smooth_step import smooth_step
+from jfric.system.problem import Problem
 
 MAX_STEPS = 20_000
 #: Part of the parameter in a scaled tangent below which the parameter does not change.
@@ -97,6 +99,23 @@ class Curves(ABC):
     anew: bool = False
     #: Distance from its start, in scales, beyond which a branch is left.
     reach: float = np.inf
+
+    def __init__(self, problem: Problem, name: str, t, span: float):
+        self.problem, self.name, self.t, self.span = problem, name, t, span
+        self.remarks: list[str] = []
+
+    @abstractmethod
+    def equilibria(self, value: float) -> Equilibria:
+        """Equilibria at a value of the parameter."""
+
+    def starting(self, value: float) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Isolated equilibria at a value of the parameter, and their modes."""
+        at = self.equilibria(value)
+        parts = (at.q, at.lambda_t, at.lambda_n, at.reaction)
+        return [
+            (np.concatenate([np.asarray(part[row]) for part in parts]), np.asarray(at.mode[row]))
+            for row in np.flatnonzero(np.asarray(at.exists & ~at.continuum))
+        ]
 
     @abstractmethod
     def choices(self, p: float, x: np.ndarray, scales: Scales) -> list[tuple[Mode, ...]]:

@@ -190,26 +190,19 @@ class PositionPaths(Curves):
     reach = 20.0
 
     def __init__(self, problem: Problem, name: str, t, span: float):
-        self.problem, self.name, self.t, self.span = problem, name, t, span
+        super().__init__(problem, name, t, span)
         self.kernel = _kernel(problem, name, t)
         facts = self.kernel.facts
         self.n, self.names, self.joints = facts.n, facts.names, facts.joints
         self.nu, self.opposed = facts.nu, facts.opposed
-        self.remarks: list[str] = []
 
-    def starting(self, value: float) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Equilibria at a value of the parameter, and their modes."""
+    def equilibria(self, value: float) -> Equilibria:
         found = position_equilibria(set_parameters(self.problem, {self.name: value}), self.t)
-        assert isinstance(found, Equilibria)
         if bool(found.unresolved):
             self.remarks.append(
                 f"at {value:.6g} some modes leave positions or reactions open, and are left out"
             )
-        parts = (found.q, found.lambda_t, found.lambda_n, found.reaction)
-        return [
-            (np.concatenate([np.asarray(part[row]) for part in parts]), np.asarray(found.mode[row]))
-            for row in np.flatnonzero(np.asarray(found.exists))
-        ]
+        return found
 
     def scales(self, value: float, x: np.ndarray, mode: np.ndarray) -> Scales:
         """Magnitudes of the unknowns around a state."""

@@ -74,24 +74,18 @@ class StraightPaths(Curves):
     """The branches over the parameter ``name``, each followed by the parameter itself."""
 
     def __init__(self, problem: Problem, name: str, t, span: float, starts: int):
-        self.problem, self.name, self.t, self.span = problem, name, t, span
+        super().__init__(problem, name, t, span)
         self.many = starts
         self.kernel = _kernel(problem, name, t)
         self.n, self.names = self.kernel.n, self.kernel.names
         self.first, self.lengths = span, Lengths(span, SHORTEST * span)
         self.nu = len(problem.labelled("contact"))
-        self.remarks: list[str] = []
 
-    def starting(self, value: float) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Isolated equilibria at a value of the parameter, and their modes."""
+    def equilibria(self, value: float) -> Equilibria:
         problem = set_parameters(self.problem, {self.name: value})
-        at = equilibria(problem, t=self.t, starts=self.many)
-        assert isinstance(at, Equilibria)
-        parts = (at.q, at.lambda_t, at.lambda_n)
-        return [
-            (np.concatenate([np.asarray(part[row]) for part in parts]), np.asarray(at.mode[row]))
-            for row in np.flatnonzero(np.asarray(at.exists & ~at.continuum))
-        ]
+        found = equilibria(problem, t=self.t, starts=self.many)
+        assert isinstance(found, Equilibria)
+        return found
 
     def scales(self, value: float, x: np.ndarray, mode: np.ndarray) -> Scales:
         """Magnitudes of the unknowns around a state."""
