@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 #: Parameters whose profiles are kept, points of each, and samples of a posterior.
 MAX_PROFILES, POINTS, MAX_SAMPLES = 8, 9, 1_000
-_OF_SERIES = ("record", "signal", "t", "measured", "predicted", "spread", "position", "velocity")
 
 
 def fit_record(
@@ -75,9 +74,19 @@ def fit_record(
         **extra,
         # Last, because they are long.
         "series": [
-            {name: getattr(s, name) for name in _OF_SERIES}
-            | {"unit": _unit(config.problem, s.signal)}
-            | {"of": s.dof, "of_unit": _unit(config.problem, s.dof or "")}
+            {
+                "record": s.record,
+                "signal": s.signal,
+                "unit": _unit(config.problem, s.signal),
+                "t": s.t,
+                "measured": s.measured,
+                "predicted": s.predicted,
+                "spread": s.spread,
+                "of": s.dof,
+                "of_unit": _unit(config.problem, s.dof or ""),
+                "position": s.position,
+                "velocity": s.velocity,
+            }
             for s in series(result)
         ],
     }
