@@ -12,9 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import jfric
-from jfric.figures.curves import motion_curve
+from jfric.figures.curves import motion_curve, phases
 from jfric.files.read_toml import load_config
-from jfric.results.phases import phases
 from jfric.verification.configs import shipped
 
 jax.config.update("jax_enable_x64", True)

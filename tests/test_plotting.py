@@ -9,11 +9,10 @@ from trajectories import HALF_PERIOD, machine, oscillator
 import jfric
 from jfric.figures.bias_figure import bias_figure, bristle_figure
 from jfric.figures.comparison_figure import FOLD, plot_comparison
-from jfric.figures.curves import force_curves, force_points, motion_curve
+from jfric.figures.curves import Phase, force_curves, force_points, motion_curve, phases
 from jfric.figures.response_figure import _drawn
 from jfric.figures.style import colour
 from jfric.figures.trajectory_figure import plot
-from jfric.results.phases import Phase, phases
 from jfric.solvers.bias_of_bristles import BristleBias
 from jfric.solvers.bias_of_smoothing import SmoothingBias
 

@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.figures.curves import motion_curve
-from jfric.results.phases import phases
+from jfric.figures.curves import motion_curve, phases
 from jfric.system.linkage import LINKAGE, Pin
 from jfric.system.loops import in_space
 from jfric.system.places import GROUND, Line, Place, line, place, points_of, turned

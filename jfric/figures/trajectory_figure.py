@@ -8,9 +8,8 @@ import numpy as np
 
 from jfric.errors import ProblemError, nearest
 from jfric.figures import style
-from jfric.figures.curves import ForceCurve, force_curves, force_points, motion_curve
+from jfric.figures.curves import ForceCurve, Phase, force_curves, force_points, motion_curve, phases
 from jfric.results.columns import column_units
-from jfric.results.phases import Phase, phases
 from jfric.results.solution import reached
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from jfric.figures.curves import Phase
 from jfric.figures.mechanism_figure import (
     GREY,
     MARKS,
@@ -17,7 +18,6 @@ from jfric.figures.mechanism_figure import (
 )
 from jfric.figures.mechanism_scene import Scene, posed
 from jfric.figures.view.page import data, text
-from jfric.results.phases import Phase
 from jfric.system.problem import Problem
 
 #: Pictures a second, and places along the longer side of the view that are told apart.

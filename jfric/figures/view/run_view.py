@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.figures.curves import joined, upright
+from jfric.figures.curves import Phase, joined, phases_of, upright
 from jfric.figures.style import MOST_CURVES, colour
 from jfric.figures.trajectory_figure import MODES, mode_colour
 from jfric.figures.view.page import curve, figure, label, page, system, table, text
 from jfric.figures.view.stored import WORDS, StoredRun
-from jfric.results.phases import Phase, phases_of
 
 #: Columns that are drawn over time, by the beginning of their names, and their descriptions.
 GROUPS = {
