@@ -37,7 +37,6 @@ def fit_record(
     """Record of a fit: configuration as TOML, files with checksums, free parameters, options and
     seed, versions; values with errors and intervals; starts; measured and predicted samples."""
     from jfric.files.write_toml import dump
-    from jfric.fits.series import series
 
     covariance = result.covariance()
     intervals = covariance.intervals()
@@ -73,23 +72,30 @@ def fit_record(
         "waterfall": [{**row, "outcome": row["outcome"].name.lower()} for row in result.waterfall],
         **extra,
         # Last, because they are long.
-        "series": [
-            {
-                "record": s.record,
-                "signal": s.signal,
-                "unit": _unit(config.problem, s.signal),
-                "t": s.t,
-                "measured": s.measured,
-                "predicted": s.predicted,
-                "spread": s.spread,
-                "of": s.dof,
-                "of_unit": _unit(config.problem, s.dof or ""),
-                "position": s.position,
-                "velocity": s.velocity,
-            }
-            for s in series(result)
-        ],
+        "series": _series(result, config.problem),
     }
+
+
+def _series(result: FitResult, problem: Problem) -> list[dict[str, Any]]:
+    """Measured and predicted samples of all signals of all records, with their units."""
+    from jfric.fits.series import series
+
+    return [
+        {
+            "record": s.record,
+            "signal": s.signal,
+            "unit": _unit(problem, s.signal),
+            "t": s.t,
+            "measured": s.measured,
+            "predicted": s.predicted,
+            "spread": s.spread,
+            "of": s.dof,
+            "of_unit": _unit(problem, s.dof or ""),
+            "position": s.position,
+            "velocity": s.velocity,
+        }
+        for s in series(result)
+    ]
 
 
 def profiles(result: FitResult) -> dict[str, dict[str, np.ndarray]]:
