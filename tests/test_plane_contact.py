@@ -404,6 +404,7 @@ def test_one_normal_force_is_printed_for_both_directions():
         names=("contact.1", "contact.2"),
         axes=("x", "y", "z"),
         states=(),
+        command_names=(),
         mode=np.full((1, 2), jfric.Mode.STICK),
         lambda_t=np.array([[3.0, 4.0]]),
         lambda_n=np.array([[9.81, 0.0]]),
