@@ -161,8 +161,7 @@ def export_mjcf(
     timestep: float = 1e-3,
     compare: bool = True,
 ) -> MjcfExport:
-    """``problem`` as a model of MuJoCo: links of a robot, masses, springs, dampers, pendulums,
-    loads and friction.
+    """``problem`` as a model of MuJoCo: links, masses, springs, pendulums, loads, friction.
 
     Links are bodies with their joints; each other degree of freedom is a joint with ``armature``
     or mass. Both have ``damping``, ``stiffness`` and, from contacts at their ends, ``range``;
