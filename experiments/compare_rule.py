@@ -28,9 +28,8 @@ import jax
 import numpy as np
 
 import jfric
-from jfric.fits.comparison.differences import Differences, differences
+from jfric.fits.comparison.differences import Criterion, Differences, differences
 from jfric.fits.comparison.result import LawComparison
-from jfric.fits.comparison.verdict import Criterion
 from jfric.fits.recipe import prepare
 from jfric.laws import Directional
 from jfric.numerics.compilation import use_compilation_cache

@@ -16,11 +16,11 @@ from jfric.figures.basins_figure import MOST_LISTED
 from jfric.periodic.basins import (
     FAILED,
     UNRECOGNISED,
+    Attractor,
     from_table,
     prepare_basins,
     run_basins,
 )
-from jfric.periodic.basins_recognition import Attractor
 from jfric.periodic.sections import Section
 from jfric.sweeps.store import ZarrTable
 from jfric.sweeps.texts import parse_section
@@ -195,7 +195,7 @@ def test_bad_input_is_one_sentence(options, said):
 
 def test_cycles_are_the_same_point_whichever_return_came_last():
     seen = Attractor(Section("period", seconds=1.0), dofs=1, most=4)
-    from jfric.periodic.basins_recognition import _chosen
+    from jfric.periodic.basins import _chosen
 
     cycle = np.array([[0.3, -1.0], [0.5, 0.2], [-0.7, 0.9]])
     size = jnp.asarray([0.7, 1.0])

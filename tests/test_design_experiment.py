@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.fits.design.expected import expected
 from jfric.fits.design.information import merit
+from jfric.fits.design.search import expected
 
 TIMES = np.linspace(0.02, 2.0, 75)
 FREE = {"friction.mu": jfric.Free(0.05, 0.5), "damper.c": jfric.Free(0.3, 3.0)}

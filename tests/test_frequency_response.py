@@ -21,9 +21,8 @@ from jfric.figures.response_figure import rounded
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
 from jfric.periodic import lockstep
-from jfric.periodic.path import OrbitPoint
+from jfric.periodic.path import OrbitPoint, ResponseCurve
 from jfric.periodic.path_store import Store
-from jfric.periodic.response_curve import ResponseCurve
 from jfric.verification.system_checks import system_jobs, system_results
 
 CONFIGS = Path(__file__).parent.parent / "configs"

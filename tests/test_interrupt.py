@@ -16,9 +16,8 @@ import pytest
 import jfric
 from jfric.cli.fit import _Watch
 from jfric.cli.interrupt import NOTHING, Interrupted, kept
-from jfric.fits.free import Free
+from jfric.fits.free import Free, lay_out
 from jfric.fits.objective import Normal
-from jfric.fits.parameter_vector import lay_out
 from jfric.sweeps.progress import Progress
 from jfric.sweeps.store import open_sweep
 

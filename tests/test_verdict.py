@@ -10,11 +10,10 @@ import pytest
 
 from jfric.figures.view.fit_view import comparison_page
 from jfric.files.output import as_json
-from jfric.fits.comparison.differences import UNRESOLVED, differences
+from jfric.fits.comparison.differences import UNRESOLVED, Criterion, differences, verdict
 from jfric.fits.comparison.residual_tests import ResidualTest
 from jfric.fits.comparison.result import LawComparison, LawResult
 from jfric.fits.comparison.trades import AtBound, Trade, weak_directions
-from jfric.fits.comparison.verdict import Criterion, verdict
 
 LAWS = ("Coulomb", "asymmetric", "Stribeck")
 

@@ -111,7 +111,7 @@ def run_fit(
 ) -> FitResult | HierarchicalFit:
     """The fit that the command describes, hierarchical if a parameter varies from run to run.
     ``watch`` as for :func:`jfric.fit`."""
-    from jfric.fits.fitting import fit
+    from jfric.fits.fit_result import fit
     from jfric.fits.recipe import from_words
     from jfric.fits.residuals import Outputs, sampled_or_whole
     from jfric.fits.sampled_model import in_loop

@@ -9,10 +9,10 @@ from .curve_fit import fit_curve as fit_curve
 from .data.experiment import Experiment as Experiment
 from .data.joining import join_records as join_records
 from .data.measured_files import read_experiments as read_experiments
+from .design.experiment_design import ExperimentDesign as ExperimentDesign
 from .design.experiment_design import design_experiment as design_experiment
-from .design.result import ExperimentDesign as ExperimentDesign
 from .fit_result import FitResult as FitResult
-from .fitting import fit as fit
+from .fit_result import fit as fit
 from .free import Free as Free
 from .hierarchical import HierarchicalFit as HierarchicalFit
 from .hierarchical import fit_hierarchical as fit_hierarchical

@@ -1,8 +1,8 @@
-"""Free parameters of a fit, and checks of the bounds."""
+"""Free parameters of a fit: their bounds, and their vector."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -121,3 +121,136 @@ def _check_value(problem: Problem, path: str, value: float) -> None:
         raise ProblemError(
             f"free.{path}: with {value:g}, a degree of freedom has no mass; choose other bounds"
         )
+
+
+#: Part of the range by which starts stay away from bounds, where the map to the range is flat.
+MARGIN = 1e-3
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Free parameters as a vector of ``P`` numbers.
+
+    Steps are taken in coordinates without bounds: ``w = low + (high - low)(1 + sin z)/2`` with
+    ``w = x`` or ``w = log x``, so that every ``z`` lies within the bounds and a bound is reached
+    at a finite ``z``.
+    """
+
+    #: (P,) ``friction.mu``, or ``initial.z.q[drop 2]`` for a value of one experiment.
+    names: tuple[str, ...]
+    #: (L,) Parameters as one experiment uses them, and (E, L) places of their values in the vector.
+    paths: tuple[str, ...]
+    columns: np.ndarray
+    #: (P,) Bounds on the scale of ``w``, whether the scale is logarithmic, and the first start.
+    low: np.ndarray
+    high: np.ndarray
+    log: np.ndarray
+    init: np.ndarray
+    #: (P, 2) Mean and standard deviation of the priors; NaN for parameters without prior.
+    prior: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Number of free numbers."""
+        return len(self.names)
+
+    def values(self, z: np.ndarray) -> np.ndarray:
+        """Parameters (..., P) from coordinates."""
+        w = self.low + 0.5 * (self.high - self.low) * (1.0 + np.sin(z))
+        return np.where(self.log, np.exp(np.where(self.log, w, 0.0)), w)
+
+    def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """First and second derivatives of the parameters by their coordinates."""
+        half = 0.5 * (self.high - self.low)
+        first, second = half * np.cos(z), -half * np.sin(z)
+        x = self.values(z)
+        return np.where(self.log, x * first, first), np.where(
+            self.log, x * (second + first**2), second
+        )
+
+    def coordinates(self, x: np.ndarray) -> np.ndarray:
+        """Coordinates of parameters (..., P), a little inside the bounds."""
+        w = np.where(self.log, np.log(np.where(self.log, x, 1.0)), x)
+        fraction = np.clip((w - self.low) / (self.high - self.low), MARGIN, 1.0 - MARGIN)
+        return np.arcsin(2.0 * fraction - 1.0)
+
+    def at_bound(self, x: np.ndarray) -> np.ndarray:
+        """-1 at the lower bound, 1 at the upper, else 0 (within 1e-4 of the range)."""
+        w = np.where(self.log, np.log(np.where(self.log, x, 1.0)), x)
+        fraction = (w - self.low) / (self.high - self.low)
+        return np.where(fraction < 1e-4, -1, np.where(fraction > 1.0 - 1e-4, 1, 0))
+
+    def ranges(self, x: np.ndarray) -> np.ndarray:
+        """Widths of the bounds; on logarithmic scales those of the tangent at ``x``."""
+        width = self.high - self.low
+        return np.where(self.log, x * width, width)
+
+    @property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bounds of the parameters, each (P,)."""
+        low, high = (np.where(self.log, w, 0.0) for w in (self.low, self.high))
+        return np.where(self.log, np.exp(low), self.low), np.where(
+            self.log, np.exp(high), self.high
+        )
+
+    def prior_terms(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Parts of the cost, its gradient and its curvature (P,) from the priors at ``x`` (B,
+        P)."""
+        has = np.isfinite(self.prior[:, 0])
+        mean = np.where(has, self.prior[:, 0], 0.0)
+        information = np.where(has, 1.0 / np.where(has, self.prior[:, 1], 1.0) ** 2, 0.0)
+        off = x - mean
+        return 0.5 * np.sum(off**2 * information, axis=-1), off * information, information
+
+    def local(self, x: np.ndarray) -> np.ndarray:
+        """Values (..., E, L) of each experiment from parameters (..., P)."""
+        return x[..., self.columns]
+
+
+def lay_out(
+    free: Mapping[str, Free], defaults: Mapping[str, np.ndarray], labels: Sequence[str]
+) -> Layout:
+    """The layout of ``free``; ``defaults``: value of each path in each experiment (E,)."""
+    if not free:
+        raise ProblemError("free: found no parameter, give one, such as {'friction.mu': Free(...)}")
+    names, columns, rows = [], [], []
+    count = len(labels)
+    for path, item in free.items():
+        if not isinstance(item, Free):
+            raise ProblemError(f"free.{path}: found {item!r}, needs a jfric.Free(lower, upper)")
+        own = defaults[path]
+        if item.per_experiment:
+            columns.append(len(names) + np.arange(count))
+            names += [f"{path}[{label}]" for label in labels]
+            rows += [(item, own[i]) for i in range(count)]
+        else:
+            columns.append(np.full(count, len(names)))
+            names.append(path)
+            rows.append((item, own[0]))
+    log = np.array([item.scale == "log" for item, _ in rows])
+    low = np.array([_scaled(item, item.lower) for item, _ in rows])
+    high = np.array([_scaled(item, item.upper) for item, _ in rows])
+    return Layout(
+        names=tuple(names),
+        paths=tuple(free),
+        columns=np.stack(columns, axis=1),
+        low=low,
+        high=high,
+        log=log,
+        init=np.array([_start(item, value) for item, value in rows]),
+        prior=np.array([item.prior or (np.nan, np.nan) for item, _ in rows], float),
+    )
+
+
+def _scaled(item: Free, value: float) -> float:
+    return float(np.log(value)) if item.scale == "log" else float(value)
+
+
+def _start(item: Free, value: float) -> float:
+    if item.init is not None:
+        return item.init
+    if item.lower <= value <= item.upper:
+        return float(value)
+    if item.scale == "log":
+        return float(np.sqrt(item.lower * item.upper))
+    return 0.5 * (item.lower + item.upper)

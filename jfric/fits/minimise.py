@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.fits.free import Layout
 from jfric.fits.losses import Squares
 from jfric.fits.objective import Objective, failed
 from jfric.fits.optimise.direct_search import direct_search
 from jfric.fits.optimise.levenberg_marquardt import LevenbergMarquardt, Members, Outcome
 from jfric.fits.optimise.starts import nearby
 from jfric.fits.optimise.stepped import Cloud, explored, search_in_steps, stepped
-from jfric.fits.parameter_vector import Layout
 from jfric.fits.recipe import Recipe
 from jfric.fits.task import Task
 from jfric.fits.uncertainty.autocorrelation import bandwidth, long_run_covariance

@@ -19,9 +19,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.fits.data.stacking import Data
+from jfric.fits.free import Layout
 from jfric.fits.losses import AbstractLoss, Squares
 from jfric.fits.model import AbstractModel
-from jfric.fits.parameter_vector import Layout
 from jfric.numerics.compilation import no_options, quick_options
 from jfric.numerics.cores import cores
 from jfric.numerics.kept_programs import Kept

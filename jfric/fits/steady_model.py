@@ -18,10 +18,9 @@ from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import Data
 from jfric.fits.measurement import DELAY, SENSOR_FIELDS
 from jfric.fits.model import AbstractModel, OutputModel, Prediction
-from jfric.periodic.cycle import Harmonics
+from jfric.periodic.cycle_quantities import Harmonics
 from jfric.periodic.forcing import forcing_of
-from jfric.periodic.orbit import PeriodicOrbit
-from jfric.periodic.orbit_status import OrbitStatus
+from jfric.periodic.orbit import OrbitStatus, PeriodicOrbit
 from jfric.periodic.solving import EVENTS, TRANSIENT, periodic_orbit
 from jfric.results.signals import look_up
 from jfric.results.status import Status

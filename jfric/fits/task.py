@@ -12,12 +12,11 @@ from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.quantisation import Steps, steps_of
 from jfric.fits.data.stacking import Data, labels, signals_of, stack
-from jfric.fits.free import Free, check_free
+from jfric.fits.free import Free, Layout, check_free, lay_out
 from jfric.fits.full_paths import full_experiment, full_free, full_signals
 from jfric.fits.losses import AbstractLoss, Squares
 from jfric.fits.model import AbstractModel
 from jfric.fits.objective import Objective
-from jfric.fits.parameter_vector import Layout, lay_out
 from jfric.fits.residuals import AbstractResidual, Outputs, Posed, Simulation
 from jfric.system.problem import Problem
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jfric.errors import ProblemError, within
-from jfric.fits.free import Free, check_free
-from jfric.fits.parameter_vector import Layout
+from jfric.fits.free import Free, Layout, check_free
 from jfric.statics.path_names import checked_path
 from jfric.system.bounds import INCREASING, bounds_of
 from jfric.system.naming import parameters

@@ -17,12 +17,12 @@ from .lyapunov import lyapunov_exponent as lyapunov_exponent
 from .lyapunov import lyapunov_exponents as lyapunov_exponents
 from .minimise_peak import LowestPeak as LowestPeak
 from .minimise_peak import minimise_peak as minimise_peak
+from .orbit import OrbitStatus as OrbitStatus
 from .orbit import PeriodicOrbit as PeriodicOrbit
-from .orbit_status import OrbitStatus as OrbitStatus
 from .path import OrbitPath as OrbitPath
 from .path import OrbitPoint as OrbitPoint
+from .path import ResponseCurve as ResponseCurve
 from .response import frequency_response as frequency_response
-from .response_curve import ResponseCurve as ResponseCurve
 from .response_peak import ResponsePeak as ResponsePeak
 from .response_result import FrequencyResponse as FrequencyResponse
 from .sampled_orbit import SampledOrbit as SampledOrbit
@@ -30,9 +30,9 @@ from .sampled_orbit import hunting_limit as hunting_limit
 from .sampled_orbit import hunts as hunts
 from .sampled_orbit import sampled_orbit as sampled_orbit
 from .sampled_orbit import sampled_orbits as sampled_orbits
-from .section_runs import PoincareSection as PoincareSection
-from .section_runs import bifurcation_diagram as bifurcation_diagram
-from .section_runs import poincare_section as poincare_section
+from .sections import PoincareSection as PoincareSection
+from .sections import bifurcation_diagram as bifurcation_diagram
+from .sections import poincare_section as poincare_section
 from .solving import periodic_orbit as periodic_orbit
 from .special_curve import SpecialCurve as SpecialCurve
 from .special_curve import continue_special as continue_special

@@ -12,13 +12,12 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import require_count, require_part
-from jfric.periodic.branch_start import branched
 from jfric.periodic.follower import FIRST, LONGEST
 from jfric.periodic.lockstep import alone
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.path import OrbitPath, OrbitPoint
 from jfric.periodic.path_following import followed, resumed, rows_of_path
-from jfric.periodic.path_start import first_point
+from jfric.periodic.path_start import branched, first_point
 from jfric.periodic.path_store import NUMBERS, SLOPE, Part, Store, request_of
 from jfric.periodic.state_vector import axes_of
 from jfric.statics.path_names import checked_interval, checked_path

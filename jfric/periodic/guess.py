@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.numerics.loops import keep
 from jfric.periodic.linearised import Scales
-from jfric.periodic.orbit_status import OrbitStatus
+from jfric.periodic.orbit import OrbitStatus
 from jfric.periodic.shooting import Phase, Shooting, Unknowns
 from jfric.periodic.state_vector import at_start, axes_of, joined, sizes_of_states, with_start
 from jfric.results.solution import Solution

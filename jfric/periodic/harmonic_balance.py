@@ -14,7 +14,14 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.numerics.limits import require_count, require_part
 from jfric.periodic.harmonic_balance_checks import carrier, highest, require_balance
-from jfric.periodic.harmonic_balance_curve import Curve, Spot, follow
+from jfric.periodic.harmonic_balance_curve import (
+    Corrected,
+    Curve,
+    Place,
+    Spot,
+    correct_many,
+    follow,
+)
 from jfric.periodic.harmonic_balance_equations import (
     Setting,
     at_parameter,
@@ -22,7 +29,6 @@ from jfric.periodic.harmonic_balance_equations import (
     remainder,
     width,
 )
-from jfric.periodic.harmonic_balance_newton import Corrected, Place, correct_many
 from jfric.periodic.harmonic_balance_result import BalanceStatus, HarmonicBalance, half_range
 from jfric.statics.path_names import checked_interval, checked_path
 from jfric.system.assembly import assemble

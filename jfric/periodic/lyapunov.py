@@ -15,8 +15,7 @@ from jaxtyping import Array, Float, Int
 from jfric.errors import ProblemError
 from jfric.numerics.limits import OUTPUTS, require_count
 from jfric.numerics.printing import printable
-from jfric.periodic.section_runs import with_polynomials
-from jfric.periodic.sections import Section, make_section
+from jfric.periodic.sections import Section, make_section, with_polynomials
 from jfric.results.abstract_observables import OwnRun
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver

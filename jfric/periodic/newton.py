@@ -32,7 +32,7 @@ from jfric.periodic.linearised import (
     size_of_step,
     sizes_of_unknowns,
 )
-from jfric.periodic.orbit_status import OrbitStatus
+from jfric.periodic.orbit import OrbitStatus
 from jfric.periodic.shooting import Phase, Shooting, Unknowns
 from jfric.results.status import Status
 from jfric.system.problem import Problem

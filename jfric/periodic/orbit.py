@@ -1,8 +1,9 @@
-"""A periodic motion: the result of :func:`jfric.periodic_orbit`."""
+"""A periodic motion: the result of :func:`jfric.periodic_orbit`, and the outcomes of the search."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import IntEnum
 from typing import Any, Self
 
 import equinox as eqx
@@ -14,9 +15,8 @@ from jaxtyping import Array, Complex, Float, Int
 
 from jfric.errors import ProblemError, SimulationError
 from jfric.numerics.printing import printable
-from jfric.periodic.cycle import Harmonics, work_of_loads
+from jfric.periodic.cycle_quantities import Harmonics, work_of_loads
 from jfric.periodic.multipliers import none_grows
-from jfric.periodic.orbit_status import OrbitStatus
 from jfric.results.signals import look_up
 from jfric.results.solution import Solution, mode_label
 from jfric.results.status import NOT_DIFFERENTIABLE, Status
@@ -24,6 +24,49 @@ from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import simulate
 from jfric.sweeps.observing import observe
 from jfric.system.problem import Problem
+
+
+class OrbitStatus(IntEnum):
+    """Outcome of the search for a periodic motion.
+
+    >>> jfric.OrbitStatus(1).message
+    'no convergence: give a better start, a longer transient or more segments'
+    """
+
+    CONVERGED = 0
+    #: Newton's method did not bring the residual down to rounding.
+    NO_CONVERGENCE = 1
+    #: The transient for the first guess ended early, see ``run_status``.
+    TRANSIENT_FAILED = 2
+    #: The motion over a period ended early, see ``run_status``.
+    MOTION_FAILED = 3
+    #: More events in a period than there is room for.
+    TOO_MANY_EVENTS = 4
+    #: An autonomous motion without a recurring event: its period cannot be guessed.
+    NO_RECURRENCE = 5
+    #: The period became zero or negative: the motion found stands still.
+    STANDS_STILL = 6
+    #: An event coincides with the start of the orbit: the motion is found, but its derivative by
+    #: the state has two sides there.
+    STARTS_ON_EVENT = 7
+
+    @property
+    def message(self) -> str:
+        """One line for a person."""
+        return {
+            OrbitStatus.CONVERGED: "converged",
+            OrbitStatus.NO_CONVERGENCE: "no convergence: give a better start, a longer transient "
+            "or more segments",
+            OrbitStatus.TRANSIENT_FAILED: "the transient that gives the first guess ended early",
+            OrbitStatus.MOTION_FAILED: "the motion over a period ended early",
+            OrbitStatus.TOO_MANY_EVENTS: "more events in a period than max_events of the solver",
+            OrbitStatus.NO_RECURRENCE: "no event of the transient recurs: give a section, or a "
+            "longer transient",
+            OrbitStatus.STANDS_STILL: "the motion that was found stands still",
+            OrbitStatus.STARTS_ON_EVENT: "an event coincides with the start, where multipliers "
+            "are not defined: start the problem at another time",
+        }[self]
+
 
 #: Distance from one up to which a multiplier is that along the motion.
 ALONG = 1e-4

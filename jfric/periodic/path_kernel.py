@@ -10,12 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.periodic.guess import Guess, forced_guess
-from jfric.periodic.linearised import UNDECIDED, Along, Found, Scales, scaled_equations
+from jfric.periodic.linearised import UNDECIDED, Along, Found, Scales, orbit_of, scaled_equations
 from jfric.periodic.lockstep import Call, Computation
 from jfric.periodic.newton import solve
-from jfric.periodic.orbit import PeriodicOrbit
-from jfric.periodic.orbit_result import orbit_of
-from jfric.periodic.orbit_status import OrbitStatus
+from jfric.periodic.orbit import OrbitStatus, PeriodicOrbit
 from jfric.periodic.shooting import Phase, Shooting, Unknowns
 from jfric.system.problem import Problem
 

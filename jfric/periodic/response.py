@@ -19,13 +19,12 @@ from jfric.periodic.cycle_quantities import Drive
 from jfric.periodic.follower import FIRST, LONGEST
 from jfric.periodic.forcing import harmonics_in
 from jfric.periodic.lockstep import Computation, alone, side_by_side
-from jfric.periodic.orbit_status import OrbitStatus
-from jfric.periodic.path import OrbitPoint
+from jfric.periodic.orbit import OrbitStatus
+from jfric.periodic.path import OrbitPoint, ResponseCurve
 from jfric.periodic.path_following import followed, resumed, rows_of
 from jfric.periodic.path_kernel import Kernel, PathPoint
 from jfric.periodic.path_start import equations_of_path, first_point
 from jfric.periodic.path_store import Part, Rows, Store, fingerprint
-from jfric.periodic.response_curve import ResponseCurve
 from jfric.periodic.response_result import FrequencyResponse
 from jfric.periodic.state_vector import axes_of
 from jfric.statics.path_names import checked_path

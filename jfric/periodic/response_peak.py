@@ -21,7 +21,7 @@ from jfric.periodic.cycle_quantities import CycleQuantity, Drive, with_slopes
 from jfric.periodic.linearised import UNDECIDED
 from jfric.periodic.multipliers import none_grows
 from jfric.periodic.newton import EQUAL, LAST_STEP, RESIDUAL
-from jfric.periodic.response_curve import ResponseCurve
+from jfric.periodic.path import ResponseCurve
 from jfric.periodic.shooting import Shooting
 from jfric.statics.path_names import checked_path
 from jfric.system.naming import get_parameter, set_parameters

@@ -19,7 +19,7 @@ from jfric.periodic.cycle_quantities import (
     measure,
     parse_cycle_quantities,
 )
-from jfric.periodic.response_curve import ResponseCurve
+from jfric.periodic.path import ResponseCurve
 from jfric.periodic.response_peak import ResponsePeak, largest_peak
 from jfric.periodic.shooting import Shooting
 from jfric.periodic.state_vector import axes_of

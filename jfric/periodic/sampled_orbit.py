@@ -27,7 +27,7 @@ from jfric.numerics.kept_programs import Kept
 from jfric.numerics.limits import require_count
 from jfric.numerics.printing import Shown, printable
 from jfric.periodic.multipliers import multipliers, none_grows
-from jfric.periodic.orbit_status import OrbitStatus
+from jfric.periodic.orbit import OrbitStatus
 from jfric.results.solution import Solution
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import simulate

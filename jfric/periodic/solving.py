@@ -18,11 +18,9 @@ from jfric.numerics.limits import require_count
 from jfric.numerics.sensitivities import with_sensitivities
 from jfric.periodic.forcing import forcing_of, require_commensurate
 from jfric.periodic.guess import Guess, autonomous_guess, forced_guess
-from jfric.periodic.linearised import Found, evaluated, least_step, scaled_equations
+from jfric.periodic.linearised import Found, evaluated, least_step, orbit_of, scaled_equations
 from jfric.periodic.newton import solve, together
-from jfric.periodic.orbit import PeriodicOrbit
-from jfric.periodic.orbit_result import orbit_of
-from jfric.periodic.orbit_status import OrbitStatus
+from jfric.periodic.orbit import OrbitStatus, PeriodicOrbit
 from jfric.periodic.shooting import Shooting
 from jfric.periodic.state_vector import at_start, checked_start
 from jfric.results.formulas import bound

@@ -28,16 +28,14 @@ from jfric.fits.comparison.criteria import (
     residual_of,
     unit_of,
 )
-from jfric.fits.comparison.differences import differences
+from jfric.fits.comparison.differences import Criterion, differences, verdict
 from jfric.fits.comparison.folds import Fold, folds_of, held_out_over_fitted
 from jfric.fits.comparison.residual_tests import residual_tests
 from jfric.fits.comparison.result import Fitted, LawComparison, LawResult
 from jfric.fits.comparison.trades import at_bounds, starts_at_bounds, trades
-from jfric.fits.comparison.verdict import Criterion, verdict
 from jfric.fits.curve_fit import CurveFit, fit_curve
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.fit_result import FitResult
-from jfric.fits.fitting import fit
+from jfric.fits.fit_result import FitResult, fit
 from jfric.fits.free import Free, beginning_at
 from jfric.fits.full_paths import full_controller, full_experiment, full_free
 from jfric.fits.loop_delay import with_found_delay

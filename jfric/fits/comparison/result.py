@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from jfric.fits.comparison.differences import Criterion, Verdict, shown
 from jfric.fits.comparison.residual_tests import ResidualTest
 from jfric.fits.comparison.trades import AtBound, Trade
-from jfric.fits.comparison.verdict import Criterion, Verdict, shown
 from jfric.numerics.printing import printable
 from jfric.system.problem import Problem
 

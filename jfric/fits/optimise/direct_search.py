@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jfric.fits.free import Layout
 from jfric.fits.optimise.levenberg_marquardt import (
     AbstractOptimiser,
     Members,
@@ -18,7 +19,6 @@ from jfric.fits.optimise.levenberg_marquardt import (
     Watch,
     nobody,
 )
-from jfric.fits.parameter_vector import Layout
 
 #: Points of a generation, number of the best that define the next, weight of the old distribution.
 POINTS, BEST, MEMORY = 64, 12, 0.3

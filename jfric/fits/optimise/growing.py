@@ -15,10 +15,10 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
+from jfric.fits.free import Layout
 from jfric.fits.objective import Objective, weighted
 from jfric.fits.optimise.levenberg_marquardt import levenberg_marquardt
 from jfric.fits.optimise.starts import global_sample, little_friction
-from jfric.fits.parameter_vector import Layout
 
 #: Parts of the records, unless a schedule is given.
 SHARES = (0.125, 0.25, 0.5, 1.0)

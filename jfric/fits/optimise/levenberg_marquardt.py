@@ -15,8 +15,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from jfric.fits.free import Layout
 from jfric.fits.objective import Normal, Objective
-from jfric.fits.parameter_vector import Layout
 
 
 class Outcome(IntEnum):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jfric.fits.parameter_vector import Layout
+from jfric.fits.free import Layout
 
 #: Candidates for each start.
 CANDIDATES = 8

@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jfric.fits.free import Layout
 from jfric.fits.objective import Normal, Objective
 from jfric.fits.optimise.growing import SHARES, beginning, can_grow
 from jfric.fits.optimise.levenberg_marquardt import Watch, nobody
 from jfric.fits.optimise.starts import global_sample
-from jfric.fits.parameter_vector import Layout
 
 #: Finite changes, in parts of the range of a coordinate; the part by which a change may differ from
 #: that which derivatives foresee; the part of the cost from which on it counts.

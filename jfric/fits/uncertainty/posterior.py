@@ -20,8 +20,8 @@ from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
 from jfric.fits.estimate import Estimate
+from jfric.fits.free import Layout
 from jfric.fits.objective import Objective, member_cost
-from jfric.fits.parameter_vector import Layout
 from jfric.fits.uncertainty.covariance import covariance
 from jfric.numerics.compilation import quick_options
 from jfric.numerics.printing import printable
