@@ -113,20 +113,11 @@ def continue_orbit(
     kernel, begin = alone(beginning)
     whole, like = None if kept is None else kept.finished(0), begin.orbit
     if whole is None:
-        before, step = None if kept is None else kept.begun(0), FIRST
+        before, going = None if kept is None else kept.begun(0), (kernel, begin, FIRST)
         if before is not None:
-            kernel, begin, step = alone(resumed(kernel.shooting, kernel.problem, before.state))
-        following = followed(
-            (kernel, begin, step),
-            limits,
-            max_step,
-            max_steps,
-            rows_of_path,
-            before=before,
-            keep=None if kept is None else lambda part: kept.keep_part(0, part),
-            watch=watch,
-        )
-        rows, points, remarks = alone(following)
+            going = alone(resumed(kernel.shooting, kernel.problem, before.state))
+        settings = limits, max_step, max_steps, rows_of_path
+        rows, points, remarks = alone(followed(going, *settings, store=kept, watch=watch))
         whole = Part(rows, points, {}, (0, "\n".join(remarks)))
         if kept is not None:
             kept.keep(0, whole)

@@ -121,10 +121,7 @@ class Follower:
         z, phase = point.z._replace(states=guess.start.states), point.phase
         if kernel.shooting.autonomous:
             phase = guess.phase
-        fixed = np.zeros(point.u.shape)
-        fixed[-1] = 1.0 if point.tangent[-1] >= 0 else -1.0
-        origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
-        shifted = yield from corrected(kernel, z, phase, fixed, origin, 0.0)
+        shifted = yield from corrected(kernel, z, phase, kernel.axis(point.tangent[-1]))
         if shifted is None:
             return point
         self.kernel = kernel
@@ -144,8 +141,7 @@ class Follower:
         kernel = kernel_of(shooting, self.kernel.problem, scales)
         tangent = point.tangent * point.sizes / kernel.sizes
         tangent = tangent / np.linalg.norm(tangent)
-        origin = np.asarray(shooting.pack(point.z)) / kernel.sizes
-        found = yield from corrected(kernel, point.z, point.phase, tangent, origin, 0.0)
+        found = yield from corrected(kernel, point.z, point.phase, tangent)
         if found is None:
             return point
         self.kernel, self._middle = kernel, None
@@ -259,8 +255,7 @@ class Follower:
         """The orbit at the end of the interval."""
         low, high = sorted(self.limits)
         edge = high if found.parameter > high else low
-        fixed = np.zeros(point.u.shape)
-        fixed[-1] = np.sign(found.parameter - point.parameter)
+        fixed = self.kernel.axis(found.parameter - point.parameter)
         size = float(self.kernel.scales.parameter)
         part = (edge - point.parameter) / (found.parameter - point.parameter)
         guess = point.u + part * (found.u - point.u)

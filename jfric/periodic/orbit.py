@@ -201,10 +201,9 @@ class PeriodicOrbit(eqx.Module):
         if not len(failed):
             return self
         first = tuple(failed[0].tolist())
-        one = jax.tree.map(lambda x: x[first], (self.status, self.run_status))
-        words = OrbitStatus(int(one[0])).message
-        if int(one[1]) != int(Status.OK):
-            words = f"{words}: {Status(int(one[1])).message}"
+        words = OrbitStatus(int(codes[first])).message
+        run = Status(int(np.asarray(self.run_status)[first]))
+        words += "" if run == Status.OK else f": {run.message}"
         if first:
             words = f"{len(failed)} of {codes.size} orbits failed, first number {first[0]}: {words}"
         raise SimulationError(words)

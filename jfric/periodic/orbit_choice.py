@@ -66,7 +66,7 @@ def held_behind(
     rounding seem to close. For the same reason the interval gives the best estimate of its end.
     """
     for distance in BEHIND:
-        fixed = _parameter_alone(point)
+        fixed = kernel.axis(point.tangent[-1])
         found = yield from _held(kernel, point, distance * fixed)
         if found is None or found.events == point.events or not len(found.open):
             continue
@@ -112,17 +112,10 @@ def _closed(
     )
 
 
-def _parameter_alone(point: PathPoint) -> np.ndarray:
-    """The unit vector of the parameter, in the direction in which the path goes."""
-    fixed = np.zeros(point.u.shape)
-    fixed[-1] = 1.0 if point.tangent[-1] >= 0 else -1.0
-    return fixed
-
-
 def _held(kernel: Kernel, point: PathPoint, step: np.ndarray) -> Computation[PathPoint | None]:
     """The orbit from the same state at another parameter."""
-    z = moved(kernel, point.z, step)
-    return corrected(kernel, z, point.phase, _parameter_alone(point), point.u + step, 0.0)
+    z, fixed = moved(kernel, point.z, step), kernel.axis(point.tangent[-1])
+    return corrected(kernel, z, point.phase, fixed, point.u + step)
 
 
 def _end(kernel: Kernel, point: PathPoint, direction: np.ndarray) -> Computation[float]:
@@ -142,9 +135,8 @@ def _end(kernel: Kernel, point: PathPoint, direction: np.ndarray) -> Computation
 
 def _shifted(kernel: Kernel, point: PathPoint, step: np.ndarray) -> Computation[PathPoint | None]:
     """The orbit a scaled ``step`` away, if one is close to that place and has the same events."""
-    fixed = _parameter_alone(point)
-    z = moved(kernel, point.z, step)
-    found = yield from corrected(kernel, z, point.phase, fixed, point.u, 0.0)
+    z, fixed = moved(kernel, point.z, step), kernel.axis(point.tangent[-1])
+    found = yield from corrected(kernel, z, point.phase, fixed, point.u)
     if found is None or found.events != point.events:
         return None
     size = np.linalg.norm(step)

@@ -19,7 +19,7 @@ from jfric.periodic.linearised import Scales
 from jfric.periodic.lockstep import Computation
 from jfric.periodic.path import OrbitPoint
 from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, kernel_of, stacked
-from jfric.periodic.path_store import NUMBERS, SLOPE, Part, Rows
+from jfric.periodic.path_store import NUMBERS, SLOPE, Part, Rows, Store
 from jfric.periodic.shooting import Phase, Shooting, Unknowns
 from jfric.periodic.special_points import slope
 from jfric.system.problem import Problem
@@ -35,17 +35,18 @@ def followed(
     max_steps: int,
     rows_of: Callable[[list[PathPoint]], Rows],
     *,
-    before: Part | None = None,
-    keep: Callable[[Part], None] | None = None,
+    store: Store | None = None,
+    number: int = 0,
     watch: Callable[[float, int], None] | None = None,
 ) -> Computation[tuple[Rows, list[OrbitPoint], list[str]]]:
     """All rows of a path, its special points and remarks.
 
     ``begin``: the equations, the first point and the first step; a continued path goes on from the
-    equations of its last row. ``before``: the earlier part of the path. ``keep`` is called with the
-    path every ``KEPT`` rows, and where the path is interrupted; ``watch`` is called after each step
-    with the covered part of the interval and the number of rows.
+    equations of its last row. ``store``: keeps the path of this ``number`` every ``KEPT`` rows, and
+    where it is interrupted; its earlier part may be there. ``watch`` is called after each step with
+    the covered part of the interval and the number of rows.
     """
+    before = None if store is None else store.begun(number)
     kernel, point, step = begin
     start, stop = limits
     # The row from which a path goes on exists already.
@@ -62,9 +63,9 @@ def followed(
         return rows, [*before.special, *found]
 
     def kept(follower: Follower) -> None:
-        if keep is not None and len(follower.rows) > 1:
+        if store is not None and len(follower.rows) > 1:
             state = state_of(follower.kernel, follower.rows[-1], following)
-            keep(Part(*gathered(follower), state))
+            store.keep_part(number, Part(*gathered(follower), state))
 
     def told(follower: Follower, step: float) -> None:
         nonlocal furthest, following, last_kept
@@ -115,8 +116,7 @@ def resumed(
     if "phase_event" in kept:  # earlier versions saved motions under loads only
         phase = Phase(*(jnp.asarray(kept[f"phase_{k}"]) for k in Phase._fields))
     tangent = kept["last_tangent"]
-    origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
-    point = yield from corrected(kernel, z, phase, tangent, origin, 0.0)
+    point = yield from corrected(kernel, z, phase, tangent)
     if point is None:
         raise ProblemError("store: the last orbit that was kept is none of this problem")
     return kernel, point.along(tangent), float(kept["last_step"])

@@ -10,7 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.periodic.guess import Guess, forced_guess
-from jfric.periodic.linearised import UNDECIDED, Along, Found, Scales, orbit_of, scaled_equations
+from jfric.periodic.linearised import (
+    UNDECIDED,
+    Along,
+    Found,
+    Scales,
+    orbit_of,
+    scaled_equations,
+    sizes_of_unknowns,
+)
 from jfric.periodic.lockstep import Call, Computation
 from jfric.periodic.newton import solve
 from jfric.periodic.orbit import OrbitStatus, PeriodicOrbit
@@ -29,6 +37,14 @@ class Kernel(NamedTuple):
     scales: Scales
     #: Sizes of the unknowns (u,).
     sizes: np.ndarray
+
+    def scaled(self, z: Unknowns) -> np.ndarray:
+        """The unknowns as a vector (u,), in their sizes."""
+        return np.asarray(self.shooting.pack(z)) / self.sizes
+
+    def axis(self, direction: float = 1.0) -> np.ndarray:
+        """The unit vector (u,) of the parameter, to the side of ``direction``."""
+        return np.append(np.zeros(len(self.sizes) - 1), 1.0 if direction >= 0 else -1.0)
 
 
 class PathPoint(NamedTuple):
@@ -67,13 +83,13 @@ def corrected(
     z: Unknowns,
     phase: Phase,
     tangent: np.ndarray,
-    origin: np.ndarray,
-    s: float,
+    origin: np.ndarray | None = None,
+    s: float = 0.0,
     most: int = ROUNDS,
 ) -> Computation[PathPoint | None]:
-    """The orbit with ``tangent . (u - origin) = s``, all scaled, near ``z``; None where Newton's
-    method finds none in ``most`` rounds."""
-    columns = kernel.sizes
+    """The orbit with ``tangent . (u - origin) = s``, all scaled, near ``z``, which is the origin
+    itself unless one is given; None where Newton's method finds none in ``most`` rounds."""
+    columns, origin = kernel.sizes, kernel.scaled(z) if origin is None else origin
     along = Along(*(jnp.asarray(x, float) for x in (tangent, origin * columns, s)))
     numbers = kernel.problem, z, phase, kernel.scales, along, jnp.asarray(most, jnp.int32)
     found, orbit, u, scaled = yield Call(solved, kernel.shooting, numbers)
@@ -167,8 +183,7 @@ def ahead(
 
 def kernel_of(shooting: Shooting, problem: Problem, scales: Scales) -> Kernel:
     """The kernel of a problem with the sizes of its unknowns."""
-    states = jnp.tile(scales.state, (shooting.segments, 1))
-    sizes = np.asarray(shooting.pack(Unknowns(states, scales.period, scales.parameter)))
+    sizes = np.asarray(sizes_of_unknowns(shooting, scales))
     return Kernel(shooting, problem, jax.tree.map(np.asarray, scales), sizes)
 
 

@@ -63,16 +63,8 @@ def equations_of_path(
 ) -> tuple[Shooting, Any, Any]:
     """The equations, the given or guessed period, and the length of the transient."""
     solver = solver_of_orbits(there, options.get("solver"))
-    shooting, given, transient = equations_of(
-        problem,
-        solver,
-        options.get("period"),
-        state,
-        options.get("transient"),
-        options.get("section"),
-        options.get("cycles", 1),
-        segments,
-    )
+    known = {k: options[k] for k in ("period", "transient", "section", "cycles") if k in options}
+    shooting, given, transient = equations_of(problem, solver, segments, state, **known)
     return dataclasses.replace(shooting, path=name), given, transient
 
 
@@ -176,11 +168,8 @@ def at_parameter(
     kernel: Kernel, z: Unknowns, phase, limits, most: int
 ) -> Computation[PathPoint | None]:
     """The orbit at the parameter's value in ``z``, with the tangent towards the second limit."""
-    fixed = np.zeros(kernel.sizes.shape)
-    fixed[-1] = 1.0
-    origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
-    point = yield from corrected(kernel, z, phase, fixed, origin, 0.0, most)
-    return None if point is None else point.along(fixed * (limits[1] - limits[0]))
+    point = yield from corrected(kernel, z, phase, kernel.axis(), most=most)
+    return None if point is None else point.along(kernel.axis(limits[1] - limits[0]))
 
 
 #: Distances from a point, in sizes of the motion and of the interval, at which the search looks for
@@ -212,15 +201,12 @@ def branched(
             f"from_: found a point at {name} = {point.parameter:g}, outside the interval from "
             f"{min(limits):g} to {max(limits):g}"
         )
-    problem = eqx.tree_at(lambda p: p.time.start, problem, jnp.asarray(point.time))
-    orbit, options = _at_point(problem, name, point, segments, options, LONGER[point.kind])
-    span = limits[1] - limits[0]
-    value = point.parameter
-    begin = yield from equations_at(problem, name, orbit, value, span, segments, options)
+    span, longer = limits[1] - limits[0], LONGER[point.kind]
+    begin = yield from _at_point(problem, name, point, span, segments, options, longer)
     kernel, z, phase = begin
-    origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
+    origin = kernel.scaled(z)
     across = Along(jnp.zeros(origin.shape), jnp.asarray(origin * kernel.sizes), jnp.zeros(()))
-    found, _ = evaluated(kernel.shooting, problem, z, phase, kernel.scales, across)
+    found, _ = evaluated(kernel.shooting, kernel.problem, z, phase, kernel.scales, across)
     scaled = scaled_equations(kernel.shooting, found.jacobian, kernel.scales)[0]
     _, values, vt = np.linalg.svd(np.asarray(scaled))
     if values[-1] > CROSSING * values[0]:
@@ -245,21 +231,14 @@ def begun_at(
     problem: Problem, name: str, point: OrbitPoint, span: float, segments: int, options
 ) -> Computation[tuple[Kernel, PathPoint]]:
     """The equations, and the orbit at ``point`` with the tangent of the path there."""
-    problem = eqx.tree_at(lambda p: p.time.start, problem, jnp.asarray(point.time))
-    orbit, options = _at_point(problem, name, point, segments, options, 1)
-    value = point.parameter
-    begin = yield from equations_at(problem, name, orbit, value, span, segments, options)
-    kernel, z, phase = begin
-    origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
-    tangent = np.zeros(origin.shape)
-    if point.kind != "fold":
-        tangent[-1] = 1.0
-    elif point.slope_before is not None:
+    kernel, z, phase = yield from _at_point(problem, name, point, span, segments, options, 1)
+    tangent = kernel.axis() if point.kind != "fold" else np.zeros(kernel.sizes.shape)
+    if point.kind == "fold" and point.slope_before is not None:
         # At a fold the tangent of the path has no part along the parameter.
         size = np.asarray(kernel.scales.state)
         part = np.nan_to_num(point.slope_before / size, posinf=0.0, neginf=0.0)
         tangent[: len(size)] = part / np.linalg.norm(part)
-    found = yield from corrected(kernel, z, phase, tangent, origin, 0.0)
+    found = yield from corrected(kernel, z, phase, tangent)
     if found is None:
         raise SimulationError(
             f"the orbit at {name} = {point.parameter:g} was not found again; give the options of "
@@ -269,19 +248,20 @@ def begun_at(
 
 
 def _at_point(
-    problem: Problem, name: str, point: OrbitPoint, segments: int, options, longer: int
-) -> tuple[PeriodicOrbit, dict[str, Any]]:
-    """The orbit at ``point`` over as many periods as the branch needs, and options for these."""
+    problem: Problem, name: str, point: OrbitPoint, span: float, segments: int, options, longer: int
+) -> Computation[tuple[Kernel, Unknowns, Phase]]:
+    """The equations, and their solution at ``point`` over ``longer`` times its period."""
+    problem = eqx.tree_at(lambda p: p.time.start, problem, jnp.asarray(point.time))
     there = set_parameters(problem, {name: point.parameter})
-    forcing = forcing_of(there, options.get("period"))
+    forcing, base = forcing_of(there, options.get("period")), options.get("period")
     if forcing is None:
         options = options | {"period": longer * point.period}
     else:
-        base = options.get("period")
         base = float(forcing.period(there.resolved()) if base is None else base)
         options = options | {"cycles": longer * round(point.period / base)}
-    found = periodic_orbit(there, start=point.state, segments=segments, **options)
-    return found.check(), options
+    orbit = periodic_orbit(there, start=point.state, segments=segments, **options).check()
+    value = point.parameter
+    return (yield from equations_at(problem, name, orbit, value, span, segments, options))
 
 
 def _known(kernel: Kernel, point: OrbitPoint, plane: np.ndarray) -> np.ndarray:

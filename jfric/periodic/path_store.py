@@ -150,23 +150,20 @@ def _read(path: Path) -> Part:
 
 
 def _plain(point: OrbitPoint) -> dict[str, Any]:
-    found: dict[str, Any] = dict(vars(point))
-    found["state"] = point.state.tolist()
-    found["multipliers"] = [[z.real, z.imag] for z in point.multipliers.tolist()]
-    for side in ("slope_before", "slope_after"):
-        found[side] = None if found[side] is None else found[side].tolist()
-    return found
+    found: dict[str, Any] = {
+        k: x.tolist() if isinstance(x, np.ndarray) else x for k, x in vars(point).items()
+    }
+    return found | {"multipliers": [[z.real, z.imag] for z in found["multipliers"]]}
 
 
 def _point(entry: dict[str, Any]) -> OrbitPoint:
-    found = dict(entry)
-    found["state"] = np.asarray(entry["state"])
-    found["multipliers"] = np.asarray([complex(*z) for z in entry["multipliers"]])
-    found["before"] = tuple(entry["before"])
-    found["after"] = None if entry["after"] is None else tuple(entry["after"])
-    for side in ("slope_before", "slope_after"):
-        found[side] = None if entry[side] is None else np.asarray(entry[side])
-    return OrbitPoint(**found)
+    forms: dict[str, Any] = {"before": tuple, "after": tuple}
+    forms |= dict.fromkeys(("state", "slope_before", "slope_after"), np.asarray)
+    forms["multipliers"] = lambda rows: np.asarray([complex(*z) for z in rows])
+    made: dict[str, Any] = {
+        k: forms[k](x) if k in forms and x is not None else x for k, x in entry.items()
+    }
+    return OrbitPoint(**made)
 
 
 def fingerprint(problem: Problem) -> str:

@@ -272,8 +272,8 @@ def _follow(asked: _Request, number: int) -> Computation[ResponseCurve]:
         asked.max_step,
         asked.max_steps,
         lambda points: rows_of(points, size),
-        before=before,
-        keep=None if store is None else lambda part: store.keep_part(number, part),
+        store=store,
+        number=number,
         watch=watch,
     )
     ended = points[-1].kind if points and not remarks else "left"

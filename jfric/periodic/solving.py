@@ -108,7 +108,7 @@ def periodic_orbit(
         start = start.state
     values = _values(problem, values)
     shooting, given, transient = equations_of(
-        problem, solver, period, start, transient, section, cycles, segments
+        problem, solver, segments, start, period, transient, section, cycles
     )
     start = None if start is None else checked_start(problem, start)
     batch = _batch(values, start)
@@ -263,7 +263,9 @@ def solver_of_orbits(problem: Problem, solver: EventDriven | None) -> EventDrive
     return solver
 
 
-def equations_of(problem, solver, period, start, transient, section, cycles, segments):
+def equations_of(
+    problem, solver, segments, start, period=None, transient=None, section=None, cycles=1
+):
     """The equations, the period that is given or guessed, and the length of the transient."""
     forcing = forcing_of(problem, period)
     zero = jnp.zeros(())

@@ -85,8 +85,6 @@ def leaving(kernel: Kernel, point: PathPoint) -> Computation[PathPoint | None]:
     """An orbit with other events near ``point``, where the events change, on either side of its
     parameter, from starts in all directions."""
     random = np.random.default_rng(0)
-    fixed = np.zeros(point.u.shape)
-    fixed[-1] = 1.0
     for distance in DISTANCES:
         root = np.sqrt(distance)
         for direction in random.normal(size=(DIRECTIONS, len(point.u))):
@@ -94,7 +92,7 @@ def leaving(kernel: Kernel, point: PathPoint) -> Computation[PathPoint | None]:
             for side in (distance, -distance):
                 step[-1] = side
                 z = moved(kernel, point.z, step)
-                found = yield from corrected(kernel, z, point.phase, fixed, point.u, side)
+                found = yield from corrected(kernel, z, point.phase, kernel.axis(), point.u, side)
                 if found is None or found.events == point.events:
                     continue
                 if np.linalg.norm(found.u - point.u) <= REACH * root:
