@@ -22,10 +22,10 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from prediction import relative_error
 
 import jfric
 from jfric.fits.comparison.candidates import candidate_laws
-from jfric.fits.comparison.prediction import relative_error
 from jfric.fits.recipe import prepare
 from jfric.numerics.compilation import use_compilation_cache
 

@@ -17,12 +17,12 @@ import numpy as np
 from common import print_table
 from identify_emps import LAPS, MASS, SPEED, free_of
 from measured import arguments, rms
+from prediction import relative_error
 
 import jfric
 from jfric.files.read_toml import load_config
 from jfric.fits.comparison.candidates import candidate_laws
 from jfric.fits.comparison.folds import laps
-from jfric.fits.comparison.prediction import relative_error
 from jfric.fits.data.measured_files import read_experiments
 from jfric.fits.recipe import prepare
 from jfric.verification.configs import shipped

@@ -21,12 +21,12 @@ from dataclasses import replace
 import numpy as np
 from common import BLUE, GOLD, GREEN, GREY, RED, figure, print_table, save
 from measured import arguments, rms
+from prediction import relative_error
 
 import jfric
 from jfric.files.read_toml import load_config
 from jfric.fits.comparison.candidates import candidate_laws
 from jfric.fits.comparison.folds import laps
-from jfric.fits.comparison.prediction import relative_error
 from jfric.fits.data.measured_files import read_experiments
 from jfric.fits.inverse import inverse_regression
 from jfric.verification.configs import shipped

@@ -33,9 +33,8 @@ from scipy.special import stdtrit
 
 import jfric
 from jfric.fits.recipe import prepare
-from jfric.fits.uncertainty.autocorrelation import bandwidth, long_run_covariance
 from jfric.fits.uncertainty.noise_model import autoregressive_covariance
-from jfric.fits.uncertainty.residual_series import ResidualSeries
+from jfric.fits.uncertainty.residual_series import ResidualSeries, bandwidth, long_run_covariance
 from jfric.numerics.compilation import compile_quickly, use_compilation_cache
 from jfric.verification.configs import shipped
 

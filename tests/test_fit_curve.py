@@ -8,9 +8,10 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import jfric
-from jfric.fits.curve_fit import _best_tau, _plain, correlation_time
+from jfric.fits.curve_fit import _best_tau, _plain
 from jfric.fits.curve_prior import find_curve, free_of, with_bends
 from jfric.fits.recipe import prepare
+from jfric.fits.uncertainty.residual_series import correlation_time
 
 SPEEDS = (0.0, 0.02, 0.08, 0.3, 1.0)
 TRUE = (1.3, 1.0, 0.9, 1.0, 1.2)

@@ -13,8 +13,8 @@ from jfric.fits.losses import AbstractLoss
 from jfric.fits.model import AbstractModel, Prediction
 from jfric.fits.optimise.levenberg_marquardt import Outcome
 from jfric.fits.recipe import Recipe, from_words
-from jfric.fits.uncertainty.autocorrelation import bandwidth, long_run_covariance
 from jfric.fits.uncertainty.posterior import log_density
+from jfric.fits.uncertainty.residual_series import bandwidth, long_run_covariance
 
 T = np.linspace(0.0, 1.0, 200)
 NOISE = 0.1

@@ -14,10 +14,14 @@ from scipy.special import stdtrit
 
 import jfric
 from jfric.fits.model import AbstractModel, Prediction
-from jfric.fits.uncertainty.autocorrelation import autocorrelation, bandwidth
 from jfric.fits.uncertainty.noise_model import Autoregression, _Group, autoregressive_covariance
 from jfric.fits.uncertainty.posterior import Posterior
-from jfric.fits.uncertainty.residual_series import ResidualSeries, residual_series
+from jfric.fits.uncertainty.residual_series import (
+    ResidualSeries,
+    autocorrelation,
+    bandwidth,
+    residual_series,
+)
 from jfric.verification.configs import shipped
 
 
@@ -318,7 +322,7 @@ def test_autocorrelation_leaves_missing_samples_out():
 
 
 def test_band_and_correlation_of_the_page():
-    from jfric.fits.series import series
+    from jfric.fits.fit_result import series
 
     found = fitted()
     (one,) = series(found)
@@ -329,7 +333,7 @@ def test_band_and_correlation_of_the_page():
 
 def test_the_page_shows_signals_whose_noise_is_above_one():
     """As of forces in newtons: what counts less than one still counts."""
-    from jfric.fits.series import series
+    from jfric.fits.fit_result import series
 
     t = np.linspace(0.0, 1.0, 40)
     u = 4.0 + 50.0 * t + 2.0 * np.random.default_rng(3).normal(size=t.size)
@@ -429,7 +433,7 @@ def test_profiles_and_pairs_of_the_page():
 def test_each_signal_has_its_own_spread():
     from test_identify import FREE, NOISE, SOLVER, T, oscillator
 
-    from jfric.fits.series import series
+    from jfric.fits.fit_result import series
 
     rng = np.random.default_rng(3)
     s = jfric.simulate(jfric.set_parameters(oscillator(), {"friction.mu": 0.11}), ts=T)

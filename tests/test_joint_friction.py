@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import jfric
 from jfric.cli.main import app
 from jfric.fits.robots.joint_laws import bent
-from jfric.fits.robots.link_inertia import (
+from jfric.fits.robots.joint_rows import (
     body_of,
     existing,
     numbers_of,

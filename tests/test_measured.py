@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from prediction import relative_error
 from typer.testing import CliRunner
 
 import jfric
@@ -18,7 +19,6 @@ from jfric.cli.run_fit import run_fit
 from jfric.files import read_toml
 from jfric.files.read_toml import load_config
 from jfric.fits.comparison.candidates import candidate_laws
-from jfric.fits.comparison.prediction import relative_error
 from jfric.fits.data.measured_files import read_columns, read_experiments
 from jfric.fits.data.measured_inputs import function_paths
 from jfric.fits.free import check_free, read_free

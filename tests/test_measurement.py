@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.fits.data.quantisation import run_lengths, steps_of
+from jfric.fits.data.stacking import run_lengths, steps_of
 from jfric.fits.losses import LOSSES
 from jfric.fits.measurement import (
     acting,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from jfric.errors import ProblemError
 from jfric.fits.curve_prior import Side, find_curve, free_of, with_bends, with_elements
@@ -17,6 +16,7 @@ from jfric.fits.free import Free, beginning_at
 from jfric.fits.minimise import Watch
 from jfric.fits.recipe import Recipe
 from jfric.fits.uncertainty.covariance import Method
+from jfric.fits.uncertainty.residual_series import cost_of_data
 from jfric.numerics.printing import printable
 from jfric.system.laws import Directional, FrictionCurve
 from jfric.system.naming import parameters, with_numbers
@@ -190,56 +190,25 @@ def fit_curve(
     section, name, law = find_curve(problem, element)
     changed, sides = with_bends(problem, element)
     speeds = np.array([float(v) for v in problem.resolved().section(section)[name].law.speeds])
-    for path in free or {}:
+    others = dict(free or {})
+    for path in others:
         if ".curve." in path or path.endswith(".mu_s"):
             raise ProblemError(f"free.{path}: all values of the curve are free already")
     if weight is not None and not weight > 0.0:
         raise ProblemError(f"weight: found {weight:g}, must be positive")
-    x = np.log1p(speeds / speeds[1])
-    largest = max(float((side.matrix @ side.start).max()) for side in sides)
-    first = largest / float(np.mean(np.diff(x)))
-    tau = first if weight is None else weight**-0.5
-    begin, others, rounds, remarks = None, dict(free or {}), [], []
     recipe = Recipe.of(changed, experiments, others, **options)
+    search = _Search(recipe, others, tuple(sides), speeds, starts, watch)
+    if weight is None:
+        found, asked, remarks = search.likely()
+    else:
+        asked, remarks = weight**-0.5, []
+        found = search.fitted(asked)
 
-    def fitted() -> FitResult:
-        rounds.append(tau)
-        chosen = dict(others)
-        for side in sides:
-            chosen |= free_of(side, speeds, tau, begin)
-        return FitResult.of(recipe.again(chosen, starts), watch)
-
-    while True:
-        found = fitted()
-        if weight is not None or not np.isfinite(found.cost):
-            break
-        better = _best_tau(found, [p for s in sides for p in s.bends], tau, first)
-        if abs(np.log(better / tau)) < SETTLED:
-            break
-        if len(rounds) == ROUNDS:
-            remarks.append(
-                f"the weight of the prior has not settled after {ROUNDS} fits: bends of {tau:.3g} "
-                f"were taken, {better:.3g} would follow"
-            )
-            break
-        tau, begin, starts = better, found.values, 1
-        others = beginning_at(free or {}, found.values)
-    asked = tau
-    while True:
+    def plain(found: FitResult) -> Problem:
         numbers = {k: value for k, value in found.values.items() if k in parameters(changed)}
-        try:
-            plain = _plain(with_numbers(changed, numbers), section, name, law, sides)
-            break
-        except ProblemError:  # negative somewhere; a straight line between the ends would not be
-            if tau <= asked * STIFFEST:
-                raise
-        tau, begin, starts, others = (
-            0.5 * tau,
-            found.values,
-            1,
-            beginning_at(free or {}, found.values),
-        )
-        found = fitted()
+        return _plain(with_numbers(changed, numbers), section, name, law, sides)
+
+    found, tau, there = search.positive(found, asked, plain)
     if tau < asked:
         remarks.append(
             f"a curve with bends of {asked:.3g}, as the data ask for, is negative somewhere: bends "
@@ -249,14 +218,70 @@ def fit_curve(
     own = tuple(path for side in sides for path in side.paths)
     found.remarks = tuple(said for said in found.remarks if not said.startswith(own))
     return CurveFit(
-        problem=plain,
+        problem=there,
         fit=found,
         weight=tau**-2,
-        rounds=tuple(rounds),
+        rounds=tuple(search.rounds),
         remarks=(*remarks, *found.remarks),
         place=(section, name),
         sides=tuple(sides),
     )
+
+
+@dataclass
+class _Search:
+    """Fits of one curve with different standard deviations of its bends."""
+
+    recipe: Recipe
+    free: Mapping[str, Free]
+    sides: tuple[Side, ...]
+    speeds: np.ndarray
+    starts: int
+    watch: Watch | None
+    rounds: list[float] = field(default_factory=list)
+
+    def fitted(self, tau: float, last: FitResult | None = None) -> FitResult:
+        """The fit with bends of ``tau``, from the ``last`` one on."""
+        self.rounds.append(tau)
+        begin = None if last is None else last.values
+        chosen = beginning_at(self.free, begin or {})
+        for side in self.sides:
+            chosen |= free_of(side, self.speeds, tau, begin)
+        return FitResult.of(self.recipe.again(chosen, 1 if begin else self.starts), self.watch)
+
+    def likely(self) -> tuple[FitResult, float, list[str]]:
+        """The fit whose bends have the largest marginal likelihood around it, their standard
+        deviation, and remarks."""
+        x = np.log1p(self.speeds / self.speeds[1])
+        largest = max(float((side.matrix @ side.start).max()) for side in self.sides)
+        tau = first = largest / float(np.mean(np.diff(x)))
+        bends = [path for side in self.sides for path in side.bends]
+        found = self.fitted(tau)
+        while np.isfinite(found.cost):
+            better = _best_tau(found, bends, tau, first)
+            if abs(np.log(better / tau)) < SETTLED:
+                break
+            if len(self.rounds) == ROUNDS:
+                said = f"the weight of the prior has not settled after {ROUNDS} fits: bends of "
+                return found, tau, [f"{said}{tau:.3g} were taken, {better:.3g} would follow"]
+            tau = better
+            found = self.fitted(tau, found)
+        return found, tau, []
+
+    def positive(
+        self, found: FitResult, tau: float, plain: Callable[[FitResult], Problem]
+    ) -> tuple[FitResult, float, Problem]:
+        """A fit whose curve is nowhere negative, with stiffer bends than ``tau`` if need be, and
+        the problem ``plain`` with it."""
+        asked = tau
+        while True:
+            try:
+                return found, tau, plain(found)
+            except ProblemError:  # a straight line between the ends would not be negative
+                if tau <= asked * STIFFEST:
+                    raise
+            tau *= 0.5
+            found = self.fitted(tau, found)
 
 
 def _plain(
@@ -282,18 +307,13 @@ def _best_tau(found: FitResult, bends: Sequence[str], tau: float, first: float) 
     those whose curves keep all bounds: the fit must not use friction below zero."""
     from scipy.optimize import minimize_scalar
 
-    normal = found.objective.normal(found.vector[None])
     # A value that has reached a bound stays there.
     moves = found.at_bound == 0
     own = [name for name, free in zip(found.names, moves, strict=True) if free]
     at = np.array([own.index(path) for path in bends if path in own], int)
-    x, share = found.vector[moves], 1.0 / correlation_time(found)
-    lower, upper = (bound[moves] for bound in found.objective.layout.bounds)
-    gradient = normal.gradient[0][moves]
-    hessian = normal.hessian[0][np.ix_(moves, moves)]
-    gradient[at] -= x[at] / tau**2
-    hessian[at, at] -= tau**-2
-    gradient, hessian = share * gradient, share * hessian
+    x, (lower, upper) = found.vector[moves], (b[moves] for b in found.objective.layout.bounds)
+    gradient, hessian = cost_of_data(found, np.array([found.names.index(b) for b in bends]))
+    gradient, hessian = gradient[moves], hessian[np.ix_(moves, moves)]
 
     def minus_log(log_tau: float) -> float:
         information = np.exp(-2.0 * log_tau)
@@ -318,22 +338,3 @@ def _best_tau(found: FitResult, bends: Sequence[str], tau: float, first: float) 
     around = (grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)])
     least: Any = minimize_scalar(minus_log, bounds=around, method="bounded")
     return float(np.exp(least.x if least.fun <= values[best] else grid[best]))
-
-
-def correlation_time(found: FitResult) -> float:
-    """Ratio of the number of samples of the residuals to the number of independent ones: one plus
-    twice the sum of their autocorrelations up to the first that is not positive."""
-    residuals, weight = found.linearised().residuals, found.objective.weight
-    if residuals.shape != weight.shape:  # a user's residual function
-        return 1.0
-    products: Float[np.ndarray, " m"] = np.zeros(residuals.shape[1])
-    for e in range(residuals.shape[0]):
-        for k in range(residuals.shape[2]):
-            r = np.where(weight[e, :, k] > 0, residuals[e, :, k], 0.0)
-            spectrum = np.fft.rfft(r, 2 * r.size)
-            products += np.fft.irfft(spectrum * spectrum.conj())[: r.size]
-    if not products[0] > 0.0:
-        return 1.0
-    rho = products[1:] / products[0]
-    negative = np.flatnonzero(rho <= 0.0)
-    return float(1.0 + 2.0 * rho[: negative[0] if negative.size else rho.size].sum())

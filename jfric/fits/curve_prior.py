@@ -125,6 +125,7 @@ def with_elements(
         time=problem.time,
         parameters=problem.parameters if parameters is None else parameters,
         matrices=problem.matrices,
+        follows=problem.follows,
     )
 
 

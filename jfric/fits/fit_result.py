@@ -4,37 +4,36 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.experiment import Experiment, remarks_of
+from jfric.fits.data.stacking import labels
+from jfric.fits.estimate import Estimate
 from jfric.fits.free import Free
 from jfric.fits.losses import AbstractLoss
 from jfric.fits.minimise import Watch, solve
 from jfric.fits.model import AbstractModel
-from jfric.fits.objective import Linearisation, Objective
-from jfric.fits.optimise.levenberg_marquardt import AbstractOptimiser, Outcome
+from jfric.fits.optimise.levenberg_marquardt import AbstractOptimiser
 from jfric.fits.optimise.searches import AbstractSearch
-from jfric.fits.optimise.stepped import Cloud
 from jfric.fits.plausibility import remarks, unexplained
 from jfric.fits.recipe import Recipe
 from jfric.fits.residuals import AbstractResidual
 from jfric.fits.serialise import from_json, to_json
-from jfric.fits.uncertainty.bootstrap import Bootstrap, bootstrap
+from jfric.fits.uncertainty.bootstrap import Bootstrap, Profile, bootstrap, profile
 from jfric.fits.uncertainty.covariance import Covariance, Method, covariance
 from jfric.fits.uncertainty.model_error import ModelError, model_error, widened
 from jfric.fits.uncertainty.posterior import Posterior, sample
-from jfric.fits.uncertainty.profile import Profile, profile
 from jfric.numerics.printing import printable
 from jfric.system.problem import Problem
 
 
 @printable
 @dataclass
-class FitResult:
+class FitResult(Estimate):
     """Values of the free parameters and the data needed to judge them.
 
     ``names`` (P,): free numbers, ``PATH`` or ``PATH[EXPERIMENT]``. ``vector`` (P,): their values.
@@ -42,27 +41,6 @@ class FitResult:
     their cost and the seed. :meth:`covariance`, :meth:`bootstrap`, :meth:`profile` and
     :meth:`sample` give the uncertainty. Example: see :func:`jfric.fit`.
     """
-
-    names: tuple[str, ...]
-    vector: np.ndarray
-    #: Half the sum of squared weighted residuals, priors included.
-    cost: float
-    outcome: Outcome
-    #: -1: at its lower bound, 1: at its upper bound, 0: inside.
-    at_bound: np.ndarray
-    #: Starts, where they ended, costs and outcomes, best first.
-    waterfall: list[dict[str, Any]]
-    #: Standard deviation of the noise for each signal: given, or estimated from the residuals.
-    sigma: Mapping[str, float]
-    experiments: tuple[Experiment, ...]
-    objective: Objective = field(repr=False)
-    seed: int = 0
-    #: Remarks on how the minimum was reached.
-    remarks: tuple[str, ...] = ()
-    #: The arguments of the fit, with which it can be repeated.
-    recipe: Recipe | None = field(default=None, repr=False)
-    #: Points around the values, from which intervals follow where parameters act in steps.
-    cloud: Cloud | None = field(default=None, repr=False)
 
     @staticmethod
     def of(recipe: Recipe, watch: Watch | None = None) -> FitResult:
@@ -81,7 +59,7 @@ class FitResult:
             remarks=(
                 *best.remarks,
                 *remarks(task, best.vector, predicted, recipe.search),
-                *_remarks_on_data(task.experiments),
+                *remarks_of(task.experiments),
             ),
             waterfall=best.waterfall,
             sigma=task.noise(),
@@ -96,11 +74,6 @@ class FitResult:
     def values(self) -> dict[str, float]:
         """Values of the free parameters by name."""
         return dict(zip(self.names, self.vector.tolist(), strict=True))
-
-    def linearised(self) -> Linearisation:
-        """Predictions (E, m, k), residuals, derivatives and status at the fit."""
-        found = self.objective.linearise(self.vector[None])
-        return Linearisation(*(a[0] for a in found))
 
     def covariance(self, method: Method = "autoregressive", lags: int | None = None) -> Covariance:
         """Covariance of the estimates, see :func:`jfric.fits.uncertainty.covariance.covariance`,
@@ -125,7 +98,7 @@ class FitResult:
         return bootstrap(self, count, **options)
 
     def profile(self, names: Sequence[str] | None = None, **options) -> dict[str, Profile]:
-        """Profile likelihoods; see :func:`jfric.fits.uncertainty.profile.profile`."""
+        """Profile likelihoods; see :func:`jfric.fits.uncertainty.bootstrap.profile`."""
         return profile(self, names, **options)
 
     def sample(self, count: int = 1000, **options) -> Posterior:
@@ -157,11 +130,6 @@ class FitResult:
             shown = f"[{pair[0]:.6g}, {pair[1]:.6g}]" if pair else "no interval"
             lines.append(f"{name:{width}}  {value:.6g}  {shown}")
         return "\n".join([*lines, *found.remarks(), *self.remarks])
-
-
-def _remarks_on_data(experiments: Sequence[Experiment]) -> list[str]:
-    """Remarks from the reading of records, each once: windows of one record repeat its remarks."""
-    return list(dict.fromkeys(r for e in experiments for r in (e.meta or {}).get("remarks", ())))
 
 
 def fit(
@@ -233,3 +201,75 @@ def fit(
         optimiser=optimiser, solver=solver, hold=hold, seed=seed, **words,
     )  # fmt: skip
     return FitResult.of(recipe, watch)
+
+
+class Series(NamedTuple):
+    """One signal of one record: the samples that count, measured and predicted."""
+
+    record: str
+    signal: str
+    t: np.ndarray
+    measured: np.ndarray
+    predicted: np.ndarray
+    position: np.ndarray | None
+    velocity: np.ndarray | None
+    #: The degree of freedom that both are of, the first one that was measured.
+    dof: str | None
+    #: Standard deviation of a new sample: of the prediction, with the estimates, and of the noise.
+    spread: np.ndarray
+
+    @property
+    def residual(self) -> np.ndarray:
+        """Predicted minus measured."""
+        return self.predicted - self.measured
+
+
+def series(result: FitResult) -> list[Series]:
+    """All signals of all records at the fit."""
+    linearised = result.linearised()
+    predicted, spread = linearised.predicted, _spread(result, linearised.jacobian)
+    weight, measured = result.objective.weight, np.asarray(result.objective.measured)
+    found = []
+    for i, (e, label) in enumerate(
+        zip(result.experiments, labels(result.experiments), strict=True)
+    ):
+        dof = next((name for name in e.y if "." not in name), None)
+        q = None if dof is None else e.y[dof]
+        v = None if q is None else np.gradient(q, e.t)
+        for j, signal in enumerate(result.objective.data.signals):
+            used = weight[i, : e.t.size, j] > 0
+            if not np.any(used):
+                continue
+            found.append(
+                Series(
+                    label,
+                    signal,
+                    e.t[used],
+                    measured[i, : e.t.size, j][used],
+                    predicted[i, : e.t.size, j][used],
+                    None if q is None else q[used],
+                    None if v is None else v[used],
+                    dof,
+                    spread[i, : e.t.size, j][used],
+                )
+            )
+    return found
+
+
+def _spread(result: FitResult, jacobian: np.ndarray) -> np.ndarray:
+    """Standard deviation of new samples (E, m, k), zero where unknown; estimates without a finite
+    error are taken as exact."""
+    weight, layout = result.objective.weight, result.objective.layout
+    sigma = np.where(weight > 0, 1.0 / np.where(weight > 0, weight, 1.0), 0.0)
+    if jacobian.shape[:3] != weight.shape:  # a user's own residual
+        return sigma
+    matrix = result.covariance().matrix
+    known = np.isfinite(np.diagonal(matrix))
+    matrix = np.where(np.outer(known, known) & np.isfinite(matrix), matrix, 0.0)
+    variance = np.stack(
+        [
+            np.einsum("mkl,ln,mkn->mk", own, matrix[np.ix_(columns, columns)], own, optimize=True)
+            for own, columns in zip(jacobian, layout.columns, strict=True)
+        ]
+    )
+    return sigma * np.sqrt(1.0 + np.maximum(variance, 0.0))

@@ -152,10 +152,9 @@ def at_even_steps(
     said = (
         f"steps differed by {100 * off / dt:.0f} %: samples were brought to even ones of {dt:.4g} s"
     )
-    meta = dict(e.meta or {})
-    meta["remarks"] = (*meta.get("remarks", ()), said)
     resolution = {k: v for k, v in (e.resolution or {}).items() if k in y}
-    return Experiment(t, u, y, x0=e.x0, meta=meta, start=e.start, resolution=resolution)
+    even_one = Experiment(t, u, y, x0=e.x0, meta=e.meta, start=e.start, resolution=resolution)
+    return even_one.with_remarks(said)
 
 
 def quiet_cutoff(

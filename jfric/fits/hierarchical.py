@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.curve_fit import correlation_time
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import labels
 from jfric.fits.fit_result import FitResult
@@ -19,6 +18,7 @@ from jfric.fits.minimise import Watch
 from jfric.fits.model import AbstractModel
 from jfric.fits.random_effects import RandomEffects
 from jfric.fits.recipe import Recipe
+from jfric.fits.uncertainty.residual_series import correlation_time, cost_of_data
 from jfric.numerics.printing import printable
 from jfric.system.problem import Problem
 
@@ -27,8 +27,6 @@ from jfric.system.problem import Problem
 ROUNDS, SETTLED = 12, 0.02
 #: Fewest runs for which a scatter has a meaning.
 LEAST_RUNS = 3
-#: Scatter, relative to the largest one searched, below which it counts as zero.
-NONE = 1e-3
 
 Interval = tuple[float, float]
 
@@ -67,10 +65,7 @@ class HierarchicalFit:
         tau = self._tau
         error = np.sqrt(self.effects.mean_variances(tau))
         half = t.ppf(0.5 + 0.5 * level, self.effects.mean_degrees(tau)) * error
-        return {
-            path: (x - float(h), x + float(h))
-            for (path, x), h in zip(self.mean.items(), half, strict=True)
-        }
+        return _around(self.mean, half)
 
     def scatter_intervals(self, level: float = 0.95) -> dict[str, Interval]:
         """Intervals of the scatters, by the profile of their marginal likelihood."""
@@ -83,23 +78,14 @@ class HierarchicalFit:
     def run_intervals(self, level: float = 0.95) -> dict[str, dict[str, Interval]]:
         """Intervals of the values of each run, given all runs; they allow for the uncertain
         scatter."""
-        half = self._half(level)
-        found = {}
-        for (path, values), group in zip(self.runs.items(), self.effects.groups, strict=True):
-            found[path] = {
-                name: (x - float(half[i]), x + float(half[i]))
-                for (name, x), i in zip(values.items(), group, strict=True)
-            }
-        return found
+        half, groups = self._half(level), self.effects.groups
+        rows = zip(self.runs.items(), groups, strict=True)
+        return {path: _around(values, half[group]) for (path, values), group in rows}
 
     def common_intervals(self, level: float = 0.95) -> dict[str, Interval]:
         """Intervals of the parameters that all runs share."""
         half = self._half(level)
-        place = {name: i for i, name in enumerate(self.fit.names)}
-        return {
-            name: (x - float(half[place[name]]), x + float(half[place[name]]))
-            for name, x in self.common.items()
-        }
+        return _around(self.common, [half[self.fit.names.index(name)] for name in self.common])
 
     def _half(self, level: float) -> np.ndarray:
         from scipy.special import ndtri
@@ -182,8 +168,39 @@ def fit_hierarchical(
         >>> {run: round(x, 2) for run, x in found.runs["friction.limit"].items()}
         {'run 0.8': 0.8, 'run 1.0': 1.0, 'run 1.2': 1.2}
     """
-    chosen = list(experiments)
-    recipe = Recipe.of(problem, chosen, free, starts=starts, **options)
+    recipe = Recipe.of(problem, list(experiments), free, starts=starts, **options)
+    rounds = _Rounds(recipe, *_free_of_runs(recipe, free), labels(recipe.setup.experiments), watch)
+    found, effects, mean, tau = rounds.settled(starts)
+    remarks, best, varying = rounds.remarks, effects.best(tau), rounds.varying
+    for path, none in zip(varying, _none(effects, tau), strict=True):
+        if none:
+            remarks.append(f"{path}: the runs differ by no more than their noise")
+    runs = {
+        path: dict(zip(rounds.names, best[group].tolist(), strict=True))
+        for path, group in zip(varying, effects.groups, strict=True)
+    }
+    beside = {f"{path}[{name}]" for path in varying for name in rounds.names}
+    return HierarchicalFit(
+        dict(zip(varying, mean.tolist(), strict=True)),
+        dict(zip(varying, tau.tolist(), strict=True)),
+        runs,
+        {n: float(best[i]) for i, n in enumerate(found.names) if n not in beside},
+        found,
+        tuple(rounds.scatters),
+        (*remarks, *found.remarks),
+        effects,
+    )
+
+
+def _around(values: Mapping[str, float], half: Iterable[float]) -> dict[str, Interval]:
+    """Intervals of half a width around values, by name."""
+    rows = zip(values.items(), half, strict=True)
+    return {name: (x - float(h), x + float(h)) for (name, x), h in rows}
+
+
+def _free_of_runs(recipe: Recipe, free: Mapping[str, Free]) -> tuple[dict[str, Free], list[str]]:
+    """``free`` by full paths, with a value for each run where values vary, and the paths of these;
+    raises :class:`ProblemError` for what has no scatter."""
     setup = recipe.setup
     if setup.system is not None:
         free = full_free(setup.system, free)
@@ -192,9 +209,10 @@ def fit_hierarchical(
         raise ProblemError(
             "free: found nothing that varies, such as jfric.Free(lower, upper, varies=True)"
         )
-    if len(chosen) < LEAST_RUNS:
+    count = len(setup.experiments)
+    if count < LEAST_RUNS:
         raise ProblemError(
-            f"experiments: found {len(chosen)}, at least {LEAST_RUNS} show how they scatter"
+            f"experiments: found {count}, at least {LEAST_RUNS} show how they scatter"
         )
     if not setup.residual.of_runs:
         raise ProblemError(
@@ -204,72 +222,59 @@ def fit_hierarchical(
     for path in varying:
         if free[path].prior is not None:
             raise ProblemError(f"free.{path}: found a prior, mean and scatter are its prior")
-    own = {k: replace(f, varies=False, per_experiment=True) if f.varies else f
-           for k, f in free.items()}  # fmt: skip
+    each = {path: replace(free[path], varies=False, per_experiment=True) for path in varying}
+    return {**free, **each}, varying
 
-    def fitted(free: Mapping[str, Free], starts: int) -> FitResult:
-        return FitResult.of(recipe.again(free, starts), watch)
 
-    found = fitted(own, starts)
-    names, tau, mean = labels(chosen), np.zeros(0), np.zeros(0)
-    rounds, remarks, settled = [], [], False
-    effects = _effects(found, varying, names, None, None)
-    for _ in range(ROUNDS):
-        new = effects.scatter()
-        means = effects.means(new)
-        rounds.append(dict(zip(varying, new.tolist(), strict=True)))
-        if tau.size:
-            change = np.abs(np.log(new / tau))
-            change[_none(effects, new) & _none(effects, tau)] = 0.0
-            settled = bool(
-                np.all(change < SETTLED) and np.all(np.abs(means - mean) < SETTLED * new)
-            )
-        tau, mean = new, means
-        if settled or not np.isfinite(found.cost):
-            break
-        share = 1.0 / correlation_time(found)
-        again = beginning_at(own, found.values | dict(zip(varying, mean, strict=True)))
-        for path, m, t in zip(varying, mean, tau, strict=True):
+@dataclass
+class _Rounds:
+    """Fits in turn, each with the mean and the scatter of the one before as a prior of the runs."""
+
+    recipe: Recipe
+    free: dict[str, Free]
+    varying: list[str]
+    names: tuple[str, ...]
+    watch: Watch | None
+    scatters: list[dict[str, float]] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    def fitted(self, free: Mapping[str, Free], starts: int) -> tuple[FitResult, RandomEffects]:
+        """A fit, and the cost of its data without the priors of the runs."""
+        found = FitResult.of(self.recipe.again(free, starts), self.watch)
+        groups = [
+            np.array([found.names.index(f"{path}[{name}]") for name in self.names])
+            for path in self.varying
+        ]
+        cost = cost_of_data(found, np.concatenate(groups))
+        return found, RandomEffects(found.vector, *cost, groups)
+
+    def settled(self, starts: int) -> tuple[FitResult, RandomEffects, np.ndarray, np.ndarray]:
+        """The last fit, the cost of its data, and mean and scatter of the runs."""
+        found, effects = self.fitted(self.free, starts)
+        tau, mean, settled = np.zeros(0), np.zeros(0), False
+        for _ in range(ROUNDS):
+            new = effects.scatter()
+            means = effects.means(new)
+            self.scatters.append(dict(zip(self.varying, new.tolist(), strict=True)))
+            if tau.size:
+                change = np.abs(np.log(new / tau))
+                change[_none(effects, new) & _none(effects, tau)] = 0.0
+                moved = np.abs(means - mean)
+                settled = bool(np.all(change < SETTLED) and np.all(moved < SETTLED * new))
+            tau, mean = new, means
+            if settled or not np.isfinite(found.cost):
+                break
             # The prior is weighed against all samples there, dependent ones included.
-            again[path] = replace(again[path], prior=(float(m), float(t * np.sqrt(share))))
-        found = fitted(again, 1)
-        effects = _effects(found, varying, names, mean, tau * np.sqrt(share))
-    if not settled:
-        remarks.append(f"mean and scatter have not settled after {len(rounds)} rounds")
-    best = effects.best(tau)
-    for path, none in zip(varying, _none(effects, tau), strict=True):
-        if none:
-            remarks.append(f"{path}: the runs differ by no more than their noise")
-    runs = {
-        path: dict(zip(names, best[group].tolist(), strict=True))
-        for path, group in zip(varying, effects.groups, strict=True)
-    }
-    beside = {n for path in varying for n in (f"{path}[{name}]" for name in names)}
-    return HierarchicalFit(
-        dict(zip(varying, mean.tolist(), strict=True)),
-        dict(zip(varying, tau.tolist(), strict=True)),
-        runs,
-        {n: float(best[i]) for i, n in enumerate(found.names) if n not in beside},
-        found,
-        tuple(rounds),
-        (*remarks, *found.remarks),
-        effects,
-    )
-
-
-def _effects(found: FitResult, varying, names, mean, sd) -> RandomEffects:
-    """The cost of the data around a fit, without the priors ``mean`` and ``sd`` of the runs."""
-    groups = [
-        np.array([found.names.index(f"{path}[{name}]") for name in names]) for path in varying
-    ]
-    normal = found.objective.normal(found.vector[None])
-    gradient, hessian = normal.gradient[0].copy(), normal.hessian[0].copy()
-    if mean is not None:
-        for group, m, s in zip(groups, mean, sd, strict=True):
-            gradient[group] -= (found.vector[group] - m) / s**2
-            hessian[group, group] -= s**-2
-    share = 1.0 / correlation_time(found)
-    return RandomEffects(found.vector, share * gradient, share * hessian, groups)
+            sd = tau / np.sqrt(correlation_time(found))
+            known = found.values | dict(zip(self.varying, mean, strict=True))
+            again = beginning_at(self.free, known)
+            for path, m, s in zip(self.varying, mean, sd, strict=True):
+                again[path] = replace(again[path], prior=(float(m), float(s)))
+            found, effects = self.fitted(again, 1)
+        if not settled:
+            said = f"mean and scatter have not settled after {len(self.scatters)} rounds"
+            self.remarks.append(said)
+        return found, effects, mean, tau
 
 
 def _none(effects: RandomEffects, tau: np.ndarray) -> np.ndarray:

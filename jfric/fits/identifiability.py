@@ -16,8 +16,8 @@ from jfric.fits.data.stacking import labels
 from jfric.fits.free import Free
 from jfric.fits.model import AbstractModel
 from jfric.fits.objective import FEW_MEMBERS
-from jfric.fits.optimise.starts import global_sample
-from jfric.fits.optimise.stepped import stepped
+from jfric.fits.optimise.direct_search import stepped
+from jfric.fits.optimise.growing import global_sample
 from jfric.fits.recipe import prepare
 from jfric.fits.task import Task
 from jfric.fits.uncertainty.covariance import UNIDENTIFIED
@@ -60,6 +60,10 @@ class CheckReport:
     #: For each experiment: part of the samples at which each contact sticks, and its reversals.
     stick_fraction: dict[str, list[float]] = field(default_factory=dict)
     reversals: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, kind: Literal["problem", "remark"], topic: str, message: str) -> None:
+        """Add a finding."""
+        self.findings.append(Finding(kind, topic, message))
 
     @property
     def ok(self) -> bool:
@@ -106,14 +110,10 @@ def check(
     task = prepare(problem, experiments, free, **options)
     objective, layout = task.objective, task.objective.layout
     report = CheckReport()
-
-    def found(kind, topic, message):
-        report.findings.append(Finding(kind, topic, message))
-
     for i, side in enumerate(layout.at_bound(layout.init)):
         if side:
             word = "lower" if side < 0 else "upper"
-            found("remark", layout.names[i], f"starts at its {word} bound {layout.init[i]:g}")
+            report.add("remark", layout.names[i], f"starts at its {word} bound {layout.init[i]:g}")
     x = np.concatenate([layout.init[None], global_sample(layout, FEW_MEMBERS - 1, seed)])
     x[0] = layout.values(layout.coordinates(x[0]))
     normal = objective.normal(x)
@@ -122,30 +122,32 @@ def check(
     size[~np.isfinite(normal.cost)] = np.nan
     report.influence = dict(zip(layout.names, size[0].tolist(), strict=True))
     if not np.isfinite(normal.cost[0]):
-        found("problem", "start", "the simulation fails there; set init of the free parameters")
-    _motion(task, x[0], report, found)
+        report.add(
+            "problem", "start", "the simulation fails there; set init of the free parameters"
+        )
+    _motion(task, x[0], report)
     best = np.argsort(normal.cost, kind="stable")[:2]
     for i in np.flatnonzero(stepped(objective, x[best])):
         size[:, i] = np.inf
-        found(
+        report.add(
             "remark",
             layout.names[i],
             "acts in steps, which its derivative does not foresee: the fit searches without it",
         )
-    nothing = _influence(task, size, found)
+    nothing = _influence(task, size, report)
     # If a parameter has no influence at the start, the best point of the sample tells more.
     moves = np.isfinite(normal.cost[0]) and np.all(nothing | (size[0] > NOTHING))
     best = 0 if moves else int(np.argmin(normal.cost))
     if np.isfinite(normal.cost[best]):
-        _condition(task, normal.hessian[best], ranges[best], size[0], nothing, report, found)
-        _derivatives(task, x[best], normal, ranges[best], report, found, seed)
-        _steps(task, x[best], report, found)
+        _condition(task, normal.hessian[best], ranges[best], size[0], nothing, report)
+        _derivatives(task, x[best], ranges[best], report, seed)
+        _steps(task, x[best], report)
     for message in objective.model.remarks():
-        found("problem" if "miss" in message else "remark", "solver", message)
+        report.add("problem" if "miss" in message else "remark", "solver", message)
     return report
 
 
-def _motion(task: Task, x, report: CheckReport, found) -> None:
+def _motion(task: Task, x, report: CheckReport) -> None:
     """Stick fractions and reversals of each experiment at its samples."""
     objective = task.objective
     local = jnp.asarray(objective.layout.local(x))
@@ -161,7 +163,7 @@ def _motion(task: Task, x, report: CheckReport, found) -> None:
         report.reversals[label] = [_sign_changes(column) for column in speed.T]
         still = still and mode.size > 0 and bool(np.all(mode == Mode.STICK))
     if still:
-        found(
+        report.add(
             "problem",
             "never slips",
             "all contacts stick at all samples at the start, the cost does not depend on friction "
@@ -182,19 +184,19 @@ def _sign_changes(values: np.ndarray) -> int:
     return int(np.sum(signs[1:] != signs[:-1]))
 
 
-def _influence(task: Task, size, found) -> np.ndarray:
+def _influence(task: Task, size, report: CheckReport) -> np.ndarray:
     """Whether each parameter (P,) changes nothing anywhere; reports also those at the start."""
     names = task.objective.layout.names
     everywhere = np.all(~(size > NOTHING), axis=0)
     for i, name in enumerate(names):
         if everywhere[i]:
-            found("problem", name, "does nothing: no prediction depends on it, free another")
+            report.add("problem", name, "does nothing: no prediction depends on it, free another")
         elif not size[0, i] > NOTHING:
-            found("remark", name, "does nothing at the start, but elsewhere it does")
+            report.add("remark", name, "does nothing at the start, but elsewhere it does")
     return everywhere
 
 
-def _condition(task: Task, hessian, ranges, size, nothing, report: CheckReport, found) -> None:
+def _condition(task: Task, hessian, ranges, size, nothing, report: CheckReport) -> None:
     values, vectors = np.linalg.eigh(hessian * np.outer(ranges, ranges))
     report.condition = float(values[-1] / values[0]) if values[0] > 0 else float("inf")
     names = task.objective.layout.names
@@ -207,14 +209,14 @@ def _condition(task: Task, hessian, ranges, size, nothing, report: CheckReport, 
             for i in np.argsort(-np.abs(vector))
             if abs(vector[i]) > 0.01
         )
-        found(
+        report.add(
             "problem",
             "identifiability",
             f"the data cannot tell this change from none (parts of the ranges): {parts}",
         )
 
 
-def _derivatives(task: Task, x, normal, ranges, report: CheckReport, found, seed) -> None:
+def _derivatives(task: Task, x, ranges, report: CheckReport, seed) -> None:
     """Compare derivatives along two random directions with central differences."""
     objective = task.objective
     rng = np.random.default_rng(seed)
@@ -238,7 +240,7 @@ def _derivatives(task: Task, x, normal, ranges, report: CheckReport, found, seed
         error = max(error, float(np.min(np.where(np.isfinite(off), off, np.inf))))
     report.derivative_error = error
     if error > AGREEMENT:
-        found(
+        report.add(
             "problem",
             "derivatives",
             f"differ from finite differences by {error:.1e}: the solver misses a term, or the "
@@ -246,7 +248,7 @@ def _derivatives(task: Task, x, normal, ranges, report: CheckReport, found, seed
         )
 
 
-def _steps(task: Task, x, report: CheckReport, found) -> None:
+def _steps(task: Task, x, report: CheckReport) -> None:
     objective = task.objective
     finer = objective.model.refined()
     if finer is None:
@@ -258,7 +260,7 @@ def _steps(task: Task, x, report: CheckReport, found) -> None:
     off = np.where(objective.weight > 0, objective.weight * (there - here)[0], 0.0)
     report.step_error = float(np.max(np.abs(off)))
     if report.step_error > 0.1:
-        found(
+        report.add(
             "problem",
             "steps",
             f"finer steps change a prediction by {report.step_error:.2g} noise levels; use a "

@@ -36,7 +36,7 @@ from jfric.fits.force_balance import (
 )
 from jfric.fits.full_paths import full_experiment
 from jfric.fits.sampled_model import REFERENCE, in_loop
-from jfric.fits.uncertainty.autocorrelation import long_run_covariance
+from jfric.fits.uncertainty.residual_series import long_run_covariance
 from jfric.numerics.printing import Shown, printable
 from jfric.system.expression import Expression
 from jfric.system.features import CONSTANT, require_features
@@ -170,7 +170,7 @@ def inverse_regression(
     sizes = [len(p[2]) for p in parts for _ in range(n)]
     groups = np.repeat(np.arange(len(sizes)), sizes)
     made = [e for e, before in zip(chosen, given, strict=True) if e is not before]
-    remarks = tuple(dict.fromkeys(e.meta["remarks"][-1] for e in made if e.meta))
+    remarks = tuple(dict.fromkeys(e.remarks[-1] for e in made))
     return Regression(paths, _least_squares(A, b, paths), A, b, t, groups, remarks)
 
 

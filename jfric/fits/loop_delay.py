@@ -108,10 +108,4 @@ def with_found_delay(
     told = any(path.startswith("controller.") for path in free)
     told = told or any("controller.delay" in (e.known or {}) for e in chosen)
     controller, said = (controller, None) if told else found_delay(controller, chosen)
-    if said is not None:
-        meta = [e.meta or {} for e in chosen]
-        chosen = [
-            replace(e, meta={**m, "remarks": (*m.get("remarks", ()), said)})
-            for e, m in zip(chosen, meta, strict=True)
-        ]
-    return controller, chosen
+    return controller, chosen if said is None else [e.with_remarks(said) for e in chosen]

@@ -12,13 +12,18 @@ from jfric.errors import ProblemError
 from jfric.fits.free import Layout
 from jfric.fits.losses import Squares
 from jfric.fits.objective import Objective, failed
-from jfric.fits.optimise.direct_search import direct_search
+from jfric.fits.optimise.direct_search import (
+    Cloud,
+    direct_search,
+    explored,
+    search_in_steps,
+    stepped,
+)
+from jfric.fits.optimise.growing import nearby
 from jfric.fits.optimise.levenberg_marquardt import LevenbergMarquardt, Members, Outcome
-from jfric.fits.optimise.starts import nearby
-from jfric.fits.optimise.stepped import Cloud, explored, search_in_steps, stepped
 from jfric.fits.recipe import Recipe
 from jfric.fits.task import Task
-from jfric.fits.uncertainty.autocorrelation import bandwidth, long_run_covariance
+from jfric.fits.uncertainty.residual_series import bandwidth, long_run_covariance
 from jfric.numerics.limits import STARTS, require_count
 from jfric.results.status import Status
 
@@ -129,7 +134,7 @@ def _in_steps(task: Task, x0: np.ndarray, which: np.ndarray, seed: int, told) ->
 def _warmth(objective: Objective, x: np.ndarray) -> float:
     """Variance of a sum of the residuals at ``x`` (P,) beside that of independent ones, at least
     1."""
-    r = objective.linearise(x[None]).residuals[0]
+    r = objective.linearised_at(x).residuals
     series = [own[own != 0.0][:, None] for e in r.reshape(*r.shape[:2], -1) for own in e.T]
     both = [(long_run_covariance(s, bandwidth(s))[0, 0], np.sum(s**2)) for s in series if s.size]
     long, plain = np.sum(both, axis=0) if both else (1.0, 1.0)
@@ -139,8 +144,8 @@ def _warmth(objective: Objective, x: np.ndarray) -> float:
 def _why_it_failed(task: Task, x: np.ndarray) -> str:
     """Reason why predictions for the parameters ``x`` (P,) cannot be used, in one sentence."""
     objective = task.objective
-    found = objective.linearise(x[None])
-    status, missing = found.status[0], task.used & ~np.isfinite(found.predicted[0])
+    found = objective.linearised_at(x)
+    status, missing = found.status, task.used & ~np.isfinite(found.predicted)
     for i, experiment in enumerate(task.experiments):
         where = f"experiment {experiment.name or i + 1}"
         if failed(status[i]):
@@ -159,15 +164,12 @@ def _refine(objective: Objective, x: np.ndarray, cost: float, seed: int):
     found, least, generations = direct_search(
         lambda x: objective.normal(x).cost, objective.layout, x, seed=seed
     )
-    return (
-        found,
-        least,
-        (
-            "the cost jumps or has a kink at its minimum: a search without derivatives "
-            f"({generations} generations) lowered it by {cost - least:.2g}; intervals from "
-            "derivatives do not hold there, take those of the bootstrap",
-        ),
+    said = (
+        "the cost jumps or has a kink at its minimum: a search without derivatives "
+        f"({generations} generations) lowered it by {cost - least:.2g}; intervals from "
+        "derivatives do not hold there, take those of the bootstrap"
     )
+    return found, least, (said,)
 
 
 def _waterfall(layout: Layout, x0: np.ndarray, members: Members) -> list[dict[str, Any]]:

@@ -125,6 +125,14 @@ class Objective:
 
         return Linearisation(*self._in_chunks(call, x, (measured, weight), None))
 
+    def normal_at(self, x: np.ndarray) -> Normal:
+        """Normal equations of one member ``x`` (P,)."""
+        return Normal(*(a[0] for a in self.normal(x[None])))
+
+    def linearised_at(self, x: np.ndarray) -> Linearisation:
+        """Predictions, residuals and derivatives of one member ``x`` (P,)."""
+        return Linearisation(*(a[0] for a in self.linearise(x[None])))
+
     def predict(self, x, chunk: int | None = None) -> np.ndarray:
         """Predictions (B, E, m, k) of members ``x`` (B, P)."""
 

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from jfric.errors import ProblemError
 from jfric.files.config import Config, time_span
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.data.quantisation import steps_of
+from jfric.fits.data.stacking import steps_of
 from jfric.fits.losses import Squares
 from jfric.fits.objective import Objective
 from jfric.fits.optimise.searches import AbstractSearch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from jfric.fits.data.experiment import Experiment
 from jfric.fits.estimate import Estimate
 from jfric.fits.free import read_free
 from jfric.fits.objective import weighted
+from jfric.fits.optimise.direct_search import Cloud
 from jfric.fits.optimise.levenberg_marquardt import Outcome
-from jfric.fits.optimise.stepped import Cloud
 from jfric.fits.recipe import Recipe, from_words
 from jfric.fits.uncertainty.covariance import Covariance
 from jfric.solvers.event_driven.solver import EventDriven
@@ -123,22 +124,14 @@ def _read_cloud(table: dict[str, Any] | None) -> Cloud | None:
 
 
 def _experiment(e: Experiment) -> dict[str, Any]:
-    def listed(table):
-        return None if table is None else {k: _finite(v.tolist()) for k, v in table.items()}
+    def plain(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {k: plain(v) for k, v in value.items()}
+        return _finite(value.tolist()) if isinstance(value, np.ndarray) else value
 
     meta = {k: v for k, v in (e.meta or {}).items() if isinstance(v, (str, int, float, bool))}
-    return {
-        "t": e.t.tolist(),
-        "u": listed(e.u),
-        "y": listed(e.y),
-        "sigma": e.sigma,
-        "x0": None if e.x0 is None else {k: np.ravel(v).tolist() for k, v in e.x0.items()},
-        "mask": None if e.mask is None else {k: v.tolist() for k, v in e.mask.items()},
-        "meta": meta,
-        "start": e.start,
-        "resolution": e.resolution,
-        "known": e.known,
-    }
+    x0 = None if e.x0 is None else {k: np.ravel(v) for k, v in e.x0.items()}
+    return plain(vars(e) | {"meta": meta, "x0": x0})
 
 
 def _read_experiment(table: dict[str, Any]) -> dict[str, Any]:

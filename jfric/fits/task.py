@@ -10,8 +10,7 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.data.quantisation import Steps, steps_of
-from jfric.fits.data.stacking import Data, labels, signals_of, stack
+from jfric.fits.data.stacking import Data, Steps, labels, signals_of, stack, steps_of
 from jfric.fits.free import Free, Layout, check_free, lay_out
 from jfric.fits.full_paths import full_experiment, full_free, full_signals
 from jfric.fits.losses import AbstractLoss, Squares
@@ -128,7 +127,7 @@ class Task:
     def estimate_noise(self, x: np.ndarray) -> None:
         """Set the weights of signals of unknown noise from the residuals at ``x`` (P,)."""
         objective = self.objective
-        predicted = objective.linearise(x[None]).predicted[0]
+        predicted = objective.linearised_at(x).predicted
         count = max(int(np.sum(self.used)), 1)
         free = max(count - objective.layout.size, 1)
         weight = objective.weight.copy()

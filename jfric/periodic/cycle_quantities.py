@@ -109,6 +109,14 @@ class Drive(NamedTuple):
     order: int
 
 
+class Driven(NamedTuple):
+    """Orbits under a load whose frequency varies: their equations, the system and the load."""
+
+    shooting: Shooting
+    problem: Problem
+    drive: Drive
+
+
 def parse_cycle_quantities(problem: Problem, given: str | Sequence[str]) -> list[CycleQuantity]:
     """Quantities by name: ``x`` or ``amplitude.x``, ``harmonic.x(3)``, ``phase.x``,
     ``energy_loss``, or any observable (``rms.x``, ``max.v.x``, ``dissipated``)."""
@@ -201,9 +209,11 @@ def _angle_of_load(problem: Problem, drive: Drive, t):
     return first.omega * t + first.phase - back
 
 
-def cycle(shooting: Shooting, problem: Problem, drive: Drive, quantities, start, state):
-    """State (2n,) after the cycle that begins with ``state`` at ``start`` [s], and the quantities
-    (k,) over it."""
+def cycle(driven: Driven, values, quantities, start, state):
+    """State (2n,) after the cycle that begins with ``state`` at ``start`` [s] with the parameters
+    ``values``, and the quantities (k,) over it."""
+    shooting, drive = driven.shooting, driven.drive
+    problem = set_parameters(driven.problem, values)
     resolved = problem.resolved()
     begins = jnp.asarray(start, state.dtype)
     period = shooting.period_of(problem, jnp.zeros(()))
@@ -222,20 +232,17 @@ def cycle(shooting: Shooting, problem: Problem, drive: Drive, quantities, start,
     return joined(x[:n], x[n : 2 * n], x[2 * n :]), jnp.stack(values)
 
 
-def _measured(solver, end, shooting, drive, quantities, problem, values, starts, states):
+def _measured(solver, end, driven: Driven, quantities, values, starts, states):
     del solver, end
 
     def one(values, start, state):
-        there = set_parameters(problem, values)
-        return cycle(shooting, there, drive, quantities, start, state)[1]
+        return cycle(driven, values, quantities, start, state)[1]
 
     return jax.vmap(one)(values, starts, states)
 
 
 def measure(
-    shooting: Shooting,
-    problem: Problem,
-    drive: Drive,
+    driven: Driven,
     quantities: Sequence[CycleQuantity],
     values: dict[str, np.ndarray],
     starts: np.ndarray,
@@ -249,23 +256,20 @@ def measure(
         rows = np.minimum(np.arange(begin, begin + ROW), len(starts) - 1)
         own = {path: jnp.asarray(x[rows], float) for path, x in values.items()}
         numbers = own, jnp.asarray(starts[rows], float), jnp.asarray(states[rows], float)
-        part = call_compiled(
-            _measured, shooting.solver, None, shooting, drive, tuple(quantities), problem, *numbers
-        )
+        solver = driven.shooting.solver
+        part = call_compiled(_measured, solver, None, driven, tuple(quantities), *numbers)
         count = min(ROW, len(starts) - begin)
         found[begin : begin + count] = np.asarray(part)[:count]
     return found
 
 
-def _sloped(solver, end, shooting, drive, quantity, problem, paths, start, unknowns):
+def _sloped(solver, end, driven: Driven, quantity, paths, start, unknowns):
     del solver, end
-    size = 2 * len(axes_of(problem))
+    size = 2 * len(axes_of(driven.problem))
 
     def one(x):
         values = {path: x[size + i] for i, path in enumerate(paths)}
-        there = set_parameters(problem, values)
-        ends, value = cycle(shooting, there, drive, (quantity,), start, x[:size])
-        both = jnp.concatenate([ends, value])
+        both = jnp.concatenate(cycle(driven, values, (quantity,), start, x[:size]))
         return both, both
 
     slopes, values = jax.jacfwd(one, has_aux=True)(unknowns)
@@ -273,9 +277,7 @@ def _sloped(solver, end, shooting, drive, quantity, problem, paths, start, unkno
 
 
 def with_slopes(
-    shooting: Shooting,
-    problem: Problem,
-    drive: Drive,
+    driven: Driven,
     quantity: CycleQuantity,
     paths: tuple[str, ...],
     start: float,
@@ -284,8 +286,7 @@ def with_slopes(
     """State after a cycle and a quantity (2n + 1,), and their derivatives (2n + 1, 2n + p) by the
     state at ``start`` [s] and the parameters ``paths`` (p,), whose values are ``unknowns``."""
     numbers = jnp.asarray(start, float), jnp.asarray(unknowns, float)
-    found = call_compiled(
-        _sloped, shooting.solver, None, shooting, drive, quantity, problem, paths, *numbers
-    )
+    solver = driven.shooting.solver
+    found = call_compiled(_sloped, solver, None, driven, quantity, paths, *numbers)
     values, slopes = (np.asarray(x) for x in found)
     return values, slopes

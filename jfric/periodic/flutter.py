@@ -169,18 +169,10 @@ def flutter(
     known, grows = found.exists, ~found.stable
     changes = np.flatnonzero(known[1:] & known[:-1] & (grows[1:] != grows[:-1]))
     onsets = [_onset(at, test, values[i : i + 2], bool(grows[i]), points) for i in changes]
-    return FlutterPath(
-        name=name,
-        parameter=values,
-        eigenvalues=_followed(np.asarray(found.eigenvalues)),
-        growth=np.asarray(found.growth),
-        state=np.concatenate([found.q, found.v], axis=1),
-        axes=found.axes,
-        onsets=tuple(onsets),
-        problem=problem,
-        t=t,
-        moving=tuple(moving),
-    )
+    state = np.concatenate([found.q, found.v], axis=1)
+    followed = _followed(np.asarray(found.eigenvalues))
+    columns = name, values, followed, np.asarray(found.growth), state, found.axes
+    return FlutterPath(*columns, tuple(onsets), problem, t, tuple(moving))
 
 
 def continue_flutter(
@@ -240,12 +232,7 @@ def continue_flutter(
         return found
 
     outcome = run(steps(here, 1.0 / points, lengths, MOST), answer)
-    at = np.asarray([row.u * scale for row in rows])
-    slopes = np.asarray([row.slopes / scale for row in rows])
-    with np.errstate(divide="ignore"):
-        slope = -slopes[:, 1] / slopes[:, 0]
-    frequency = np.asarray([abs(row.value.imag) for row in rows])
-    return FlutterBoundary((path.name, other), at[:, 0], at[:, 1], slope, frequency, outcome)
+    return _boundary((path.name, other), rows, scale, outcome)
 
 
 class _Place(NamedTuple):
@@ -256,6 +243,17 @@ class _Place(NamedTuple):
     slopes: np.ndarray
     value: complex
     direction: np.ndarray
+
+
+def _boundary(
+    names: tuple[str, str], rows: list[_Place], scale: np.ndarray, outcome: str
+) -> FlutterBoundary:
+    at = np.asarray([row.u * scale for row in rows])
+    slopes = np.asarray([row.slopes / scale for row in rows])
+    with np.errstate(divide="ignore"):
+        slope = -slopes[:, 1] / slopes[:, 0]
+    frequency = np.asarray([abs(row.value.imag) for row in rows])
+    return FlutterBoundary(names, at[:, 0], at[:, 1], slope, frequency, outcome)
 
 
 class _Curve(NamedTuple):

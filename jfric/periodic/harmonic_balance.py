@@ -13,12 +13,11 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import require_count, require_part
-from jfric.periodic.harmonic_balance_checks import carrier, highest, require_balance
+from jfric.periodic.harmonic_balance_checks import carrier, finite_numbers, highest, require_balance
 from jfric.periodic.harmonic_balance_curve import (
     Corrected,
     Curve,
     Place,
-    Spot,
     correct_many,
     follow,
 )
@@ -167,10 +166,7 @@ def _values(problem, path, start, stop, at) -> tuple[list[float], str | None]:
     if at is not None:
         if start is not None or stop is not None:
             raise ProblemError("at: found values and an interval, give at, or start and stop")
-        values = np.asarray(at, float)
-        if values.ndim != 1 or not values.size or not np.all(np.isfinite(values)):
-            raise ProblemError("at: found no list of finite numbers, needs at least one value")
-        return values.tolist(), name
+        return finite_numbers("at", at).tolist(), name
     if start is None or stop is None:
         raise ProblemError(f"{name}: found no values, give at, or start and stop")
     return [*checked_interval(problem, name, start, stop)], name
@@ -192,25 +188,25 @@ class _Solver:
         own = np.concatenate([np.where(q > 0.0, q, 1.0), np.full(self._width - self._n, np.inf)])
         return np.tile(own, self._rows)
 
-    def correct(self, y: np.ndarray, p: float, dy: np.ndarray, dp: float) -> Spot:
+    def correct(self, y: np.ndarray, p: float, dy: np.ndarray, dp: float) -> Corrected:
         """The solution on the plane through ``(y, p)`` at right angles to ``(dy, dp)``."""
         along, unit = self._place(dy, dp), self._place(self.unit(y), self._span)
         return self._solved(y[None], np.array([p]), along, unit, self._setting.harmonics)[0]
 
-    def from_rest(self, y: np.ndarray, p: np.ndarray) -> list[Spot]:
+    def from_rest(self, y: np.ndarray, p: np.ndarray) -> list[Corrected]:
         """Solutions at the values ``p`` (b,), found with more and more harmonics from rest, or else
         from the nearest solution."""
         along = self._place(np.zeros(y.shape[1]), 1.0)
         unit = self._place(self.unit(np.zeros(y.shape[1])), self._span)
         most = self._setting.harmonics
 
-        def by_levels(steep: float) -> list[Spot]:
+        def by_levels(steep: float) -> list[Corrected]:
             level, reached = 1, y
             while True:
                 found = self._solved(reached, p, along, unit, level, steep)
                 if level == most:
                     return found
-                reached = np.stack([np.where(np.isfinite(s.y), s.y, 0.0) for s in found])
+                reached = np.stack([np.where(np.isfinite(s.at.y), s.at.y, 0.0) for s in found])
                 level = min(2 * level + 1, most)
 
         spots = by_levels(1.0)
@@ -220,7 +216,7 @@ class _Solver:
             gentle = by_levels(GENTLER[0])
             for steep in GENTLER[1:]:
                 starts = np.stack(
-                    [g.y if g.converged else rest for g, rest in zip(gentle, y, strict=True)]
+                    [g.at.y if g.converged else rest for g, rest in zip(gentle, y, strict=True)]
                 )
                 tried = self._solved(starts, p, along, unit, most, steep)
                 gentle = [t if t.converged else g for t, g in zip(tried, gentle, strict=True)]
@@ -232,7 +228,7 @@ class _Solver:
             places = np.arange(len(spots))
             known = places[good]
             nearest = known[np.argmin(np.abs(p[places][:, None] - p[known][None, :]), axis=1)]
-            tried = self._solved(np.stack([spots[i].y for i in nearest]), p, along, unit, most)
+            tried = self._solved(np.stack([spots[i].at.y for i in nearest]), p, along, unit, most)
             better = [a if a.converged else b for a, b in zip(spots, tried, strict=True)]
             if sum(s.converged for s in better) == good.sum():
                 break
@@ -241,33 +237,15 @@ class _Solver:
 
     def _solved(
         self, y, p, along: Place, unit: Place, level: int, steep: float = 1.0
-    ) -> list[Spot]:
+    ) -> list[Corrected]:
         places, taking_part = self._place(y, p), jnp.asarray(level, jnp.int32)
         how = taking_part, jnp.asarray(steep, self._dtype)
-        return _spots(correct_many(self._problem, self._setting, places, along, unit, *how))
+        found = correct_many(self._problem, self._setting, places, along, unit, *how)
+        found = jax.tree.map(np.asarray, found)
+        return [jax.tree.map(lambda x, i=i: x[i], found) for i in range(len(found.at.p))]
 
     def _place(self, y: np.ndarray, p: np.ndarray | float) -> Place:
         return Place(jnp.asarray(y, self._dtype), jnp.asarray(p, self._dtype))
-
-
-def _spots(found: Corrected) -> list[Spot]:
-    """The solutions of a batch, each as plain numbers."""
-    y, p, dy, dp, residual, converged, iterations = (
-        np.asarray(x)
-        for x in (*found.at, *found.tangent, found.residual, found.converged, found.iterations)
-    )
-    return [
-        Spot(
-            y[i],
-            float(p[i]),
-            dy[i],
-            float(dp[i]),
-            float(residual[i]),
-            bool(converged[i]),
-            int(iterations[i]),
-        )
-        for i in range(y.shape[0])
-    ]
 
 
 @eqx.filter_jit
@@ -286,11 +264,11 @@ def _examined(problem: Problem, setting: Setting, y, p) -> dict[str, Any]:
 
 
 def _result(
-    problem: Problem, setting: Setting, mechanics: Mechanics, found: Curve | list[Spot], name
+    problem: Problem, setting: Setting, mechanics: Mechanics, found: Curve | list[Corrected], name
 ) -> HarmonicBalance:
     curve = found if isinstance(found, Curve) else Curve(found, [], "stop")
-    y = np.stack([s.y for s in curve.spots])
-    p = np.array([s.p for s in curve.spots])
+    y = np.stack([s.at.y for s in curve.spots])
+    p = np.array([s.at.p for s in curve.spots])
     seen = {
         k: np.asarray(x)
         for k, x in _examined(problem, setting, jnp.asarray(y), jnp.asarray(p)).items()
@@ -303,7 +281,7 @@ def _result(
     # Unknowns that do not solve the equations are no motion.
     y = np.where(converged[:, None], y, np.nan)
     waves = _complex(y, setting.harmonics, width(mechanics))
-    folds = np.stack([s.y for s in curve.folds]) if curve.folds else np.zeros((0, y.shape[1]))
+    folds = np.stack([s.at.y for s in curve.folds]) if curve.folds else np.zeros((0, y.shape[1]))
     at_folds = _complex(folds, setting.harmonics, width(mechanics))
     return HarmonicBalance(
         axes=mechanics.axes,
@@ -319,7 +297,7 @@ def _result(
         stick=seen["stick"],
         status=status.astype(np.int32),
         iterations=np.array([s.iterations for s in curve.spots], np.int32),
-        folds=np.array([s.p for s in curve.folds]),
+        folds=np.array([s.at.p for s in curve.folds]),
         fold_amplitudes=np.stack([half_range(at_folds[:, :, i]) for i in range(n)], axis=1),
         ended=curve.ended if isinstance(found, Curve) else "points",
     )

@@ -28,6 +28,14 @@ SAME = 1e-9
 INSTANTS = (0.0, 0.137, 0.391, 0.662, 0.873)
 
 
+def finite_numbers(what: str, values: Any) -> np.ndarray:
+    """A list of values of a parameter; raises :class:`ProblemError` for anything else."""
+    found = np.asarray(values, float)
+    if found.ndim != 1 or not found.size or not np.all(np.isfinite(found)):
+        raise ProblemError(f"{what}: found no list of finite numbers, needs at least one value")
+    return found
+
+
 def require_balance(problem: Problem) -> None:
     """Raise :class:`ProblemError` for problems that harmonic balance cannot represent."""
     require_inertia(problem)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -27,10 +27,11 @@ UNDETERMINED = 1e-10
 
 
 class Place(NamedTuple):
-    """Coefficients ``y`` (u,) and the value ``p`` of the parameter, or a direction of both."""
+    """Coefficients ``y`` (u,) and the value ``p`` of the parameter, or a direction of both; arrays
+    of JAX within a search, of NumPy behind it."""
 
-    y: Float[Array, " u"]
-    p: Float[Array, ""]
+    y: Any
+    p: Any
 
 
 class Corrected(NamedTuple):
@@ -150,65 +151,54 @@ LOCATED = 1e-13
 Ended = Literal["stop", "start", "max_points", "stalled"]
 
 
-class Spot(NamedTuple):
-    """A solution as plain numbers: unknowns, parameter, and the tangent of both."""
-
-    y: np.ndarray
-    p: float
-    dy: np.ndarray
-    dp: float
-    residual: float
-    converged: bool
-    iterations: int
-
-
 class Curve(NamedTuple):
     """Solutions along the curve, those at folds, and how it ended."""
 
-    spots: list[Spot]
-    folds: list[Spot]
+    spots: list[Corrected]
+    folds: list[Corrected]
     ended: Ended
 
 
 #: ``correct(y, p, dy, dp)``: the solution on the plane through ``(y, p)`` normal to ``(dy, dp)``.
-Correct = Callable[[np.ndarray, float, np.ndarray, float], Spot]
+Correct = Callable[[np.ndarray, float, np.ndarray, float], Corrected]
 
 
 class _Ahead:
     """The curve ahead of the solution ``here``, along its tangent, which has unit length in the
     units ``scale`` and ``span`` of the unknowns and the parameter."""
 
-    def __init__(self, correct: Correct, here: Spot, scale: np.ndarray, span: float):
+    def __init__(self, correct: Correct, here: Corrected, scale: np.ndarray, span: float):
         self._correct, self._here, self._scale, self._span = correct, here, scale, span
-        norm = self._length(here.dy, here.dp)
-        self.dy, self.dp = here.dy / norm, here.dp / norm
+        norm = self._length(*here.tangent)
+        self.dy, self.dp = here.tangent.y / norm, here.tangent.p / norm
 
     def _length(self, dy: np.ndarray, dp: float) -> float:
         return float(np.sqrt(np.sum((dy / self._scale) ** 2) + (dp / self._span) ** 2))
 
-    def at(self, s: float) -> Spot:
+    def at(self, s: float) -> Corrected:
         """The solution on the plane at the distance ``s``."""
-        return self._correct(
-            self._here.y + s * self.dy, self._here.p + s * self.dp, self.dy, self.dp
-        )
+        y, p = self._here.at
+        return self._correct(y + s * self.dy, p + s * self.dp, self.dy, self.dp)
 
-    def at_parameter(self, p: float, side: float) -> Spot:
+    def at_parameter(self, p: float, side: float) -> Corrected:
         """The solution at a value of the parameter."""
-        y = self._here.y + (p - self._here.p) / self.dp * self.dy
+        y = self._here.at.y + (p - self._here.at.p) / self.dp * self.dy
         return self._correct(y, p, np.zeros_like(y), side)
 
-    def leads_to(self, found: Spot) -> bool:
+    def leads_to(self, found: Corrected) -> bool:
         """Whether the solution ``found`` is the next one on the curve."""
-        cosine = np.sum(found.dy / self._scale * self.dy / self._scale)
-        cosine = (cosine + found.dp * self.dp / self._span**2) / self._length(found.dy, found.dp)
+        dy, dp = found.tangent
+        cosine = np.sum(dy / self._scale * self.dy / self._scale)
+        cosine = (cosine + dp * self.dp / self._span**2) / self._length(dy, dp)
         # Short steps pass the kinks that nonsmooth laws make: no angle counts there.
-        near = self._length(found.y - self._here.y, found.p - self._here.p) < 100 * SMALLEST
-        return found.converged and bool(abs(cosine) > BEND or near)
+        moved = found.at.y - self._here.at.y, found.at.p - self._here.at.p
+        near = self._length(*moved) < 100 * SMALLEST
+        return bool(found.converged and (abs(cosine) > BEND or near))
 
 
 def follow(
     correct: Correct,
-    first: Spot,
+    first: Corrected,
     stop: float,
     unit: Callable[[np.ndarray], np.ndarray],
     *,
@@ -220,15 +210,16 @@ def follow(
     ``unit``: of the unknowns at a solution, infinite for those that do not count. ``largest``:
     longest step.
     """
-    start, span, side = first.p, abs(stop - first.p), np.sign(stop - first.p)
-    turned = side if first.dp >= 0 else -side
-    first = first._replace(dy=turned * first.dy, dp=turned * first.dp)
+    start, dp = float(first.at.p), first.tangent.p
+    span, side = abs(stop - start), np.sign(stop - start)
+    turned = side if dp >= 0 else -side
+    first = first._replace(tangent=Place(turned * first.tangent.y, turned * dp))
     spots, folds = [first], []
 
     def step(trial: Trial) -> Advance:
         here, size = trial.here, trial.size
-        ahead = _Ahead(correct, here, unit(here.y), span)
-        p = here.p + size * ahead.dp
+        ahead = _Ahead(correct, here, unit(here.at.y), span)
+        p = here.at.p + size * ahead.dp
         over = (p - stop) * side >= 0.0
         if over or (p - start) * side < 0.0:
             # The last point lies on the border, which the curve meets at an angle.
@@ -241,10 +232,11 @@ def follow(
         found = ahead.at(size)
         if not ahead.leads_to(found):
             return Advance(None, 0.5 * size)
-        if found.dp * here.dp < 0.0:
+        before, after = here.tangent.p, found.tangent.p
+        if before * after < 0.0:
             # At a fold the tangent has no part along the parameter.
-            search = zero((0.0, here.dp), (size, found.dp), LOCATED * size)
-            fold = ahead.at(run(search, lambda s: ahead.at(s).dp))
+            search = zero((0.0, float(before)), (size, float(after)), LOCATED * size)
+            fold = ahead.at(run(search, lambda s: float(ahead.at(s).tangent.p)))
             folds.extend([fold] if fold.converged else [])
         spots.append(found)
         factor = 1.5 if found.iterations <= FEW else 0.7 if found.iterations > MANY else 1.0

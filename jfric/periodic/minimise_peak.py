@@ -13,7 +13,7 @@ from jfric.errors import ProblemError, SimulationError
 from jfric.numerics.continuation import halved, run
 from jfric.numerics.limits import require_count
 from jfric.numerics.printing import printable
-from jfric.periodic.cycle_quantities import parse_cycle_quantities
+from jfric.periodic.cycle_quantities import Driven, parse_cycle_quantities
 from jfric.periodic.response import frequency_response
 from jfric.periodic.response_peak import Curve, ResponsePeak, peak_at, scale_of
 from jfric.periodic.response_result import FrequencyResponse
@@ -97,12 +97,7 @@ def minimise_peak(
     values = np.linspace(low, high, count)
     over = {name: values}
     family = frequency_response(problem, load, start, stop, over=over, **options)
-    for i, curve in enumerate(family.curves):
-        if not curve.complete:
-            raise SimulationError(
-                f"minimise_peak: the curve with {family.label(i)} is not complete: {curve.outcome}"
-            )
-    peaks = [family.peak(quantity, [name], i) for i in range(count)]
+    peaks = _complete_peaks(family, quantity, name)
     heights = np.asarray([p.value for p in peaks])
     best = int(np.argmin(heights))
     kept = {"path": name, "values": values, "peaks": heights}
@@ -118,14 +113,21 @@ def minimise_peak(
         )
         return found.peak(quantity, [name])
 
-    value = follow.stationary(*bracket)
-    if value is not None:
-        peak = follow.at(value)
-        assert peak is not None
-        if not whole(value).value > peak.value * (1.0 + SAME):
-            return LowestPeak(parameter=value, peak=peak, kind="stationary", **kept)
+    peak = follow.stationary(*bracket)
+    if peak is not None and not whole(peak[0]).value > peak[1].value * (1.0 + SAME):
+        return LowestPeak(parameter=peak[0], peak=peak[1], kind="stationary", **kept)
     value = _crossing(whole, name, *bracket)
     return LowestPeak(parameter=value, peak=whole(value), kind="equal peaks", **kept)
+
+
+def _complete_peaks(family: FrequencyResponse, quantity: str, name: str) -> list[ResponsePeak]:
+    """The peaks of all curves; raises :class:`SimulationError` for one that is not complete."""
+    for i, curve in enumerate(family.curves):
+        if not curve.complete:
+            raise SimulationError(
+                f"minimise_peak: the curve with {family.label(i)} is not complete: {curve.outcome}"
+            )
+    return [family.peak(quantity, [name], i) for i in range(len(family.curves))]
 
 
 class _Peaks:
@@ -136,8 +138,8 @@ class _Peaks:
         row = family.curves[curve]
         near = np.argsort(np.abs(row.parameter - peak.frequency))[:5]
         scale = scale_of(peak.state, row.state[near], peak.frequency)
-        where = family.shooting, family.problem, family.drive, chosen
-        self._curve = Curve(*where, {}, [name], peak.begins, scale)
+        driven = Driven(family.shooting, family.problem, family.drive)
+        self._curve = Curve(driven, chosen, {}, [name], peak.begins, scale)
         self._known, self._name = {value: peak}, name
 
     def at(self, value: float) -> ResponsePeak | None:
@@ -157,15 +159,18 @@ class _Peaks:
         self._known[value] = found
         return found
 
-    def stationary(self, low: float, high: float) -> float | None:
-        """Value at which the derivative is zero; None if the peak is lost, or its derivative keeps
-        its sign."""
+    def stationary(self, low: float, high: float) -> tuple[float, ResponsePeak] | None:
+        """Value at which the derivative is zero, and the peak there; None if the peak is lost, or
+        its derivative keeps its sign."""
 
-        def slope(value: float) -> float:
+        def peak(value: float) -> ResponsePeak:
             found = self.at(value)
             if found is None:
                 raise ArithmeticError
-            return found.derivatives[self._name]
+            return found
+
+        def slope(value: float) -> float:
+            return peak(value).derivatives[self._name]
 
         # The ends are reached in steps small enough to follow the peak.
         middle = next(iter(self._known))
@@ -175,7 +180,8 @@ class _Peaks:
                     slope(middle + part * (end - middle))
             if not slope(low) < 0.0 < slope(high):
                 return None
-            return float(brentq(slope, low, high, xtol=PLACED * (high - low)))  # pyright: ignore
+            place: Any = brentq(slope, low, high, xtol=PLACED * (high - low))
+            return float(place), peak(float(place))
         except ArithmeticError:
             return None
 

@@ -93,6 +93,11 @@ class _Kept(NamedTuple):
     stale: Bool[Array, ""]
     done: Bool[Array, ""]
 
+    @property
+    def next_size(self) -> Float[Array, ""]:
+        """The largest component of the next whole step, in sizes of the unknowns."""
+        return jnp.max(jnp.abs(matvec(self.inverse, self.right)))
+
 
 def solve(
     shooting: Shooting,
@@ -108,10 +113,9 @@ def solve(
     differentiable."""
     given = (problem, start, phase, scales, along)
     problem, start, phase, scales, along = jax.lax.stop_gradient(given)
+    equations = _Equations(shooting, problem, phase, scales, along)
     few = shooting.pack(start).shape[0] < KEPT_FROM
-    found = (_every_round if few else _kept)(
-        shooting, problem, start, phase, scales, along, most=most
-    )
+    found = (_every_round if few else _kept)(equations, start, most)
     return found._replace(status=_status(found, _fine(found, scales)))
 
 
@@ -122,8 +126,32 @@ def together(unknowns: int) -> int:
     return size if unknowns < KEPT_FROM else max(1, size // unknowns**2)
 
 
-def _every_round(shooting, problem, start, phase, scales, along, *, most) -> Found:
+class _Equations(NamedTuple):
+    """What stays the same in all rounds."""
+
+    shooting: Shooting
+    problem: Problem
+    phase: Phase
+    scales: Scales
+    along: Along | None
+
+    def derived(self, z: Unknowns):
+        """The point with derivatives, the left sides, and the inverse of their derivatives."""
+        shooting, problem, phase, scales, along = self
+        found, right, scaled = linearised(shooting, problem, z, phase, scales, along)
+        inverse, smallest = inverse_of(scaled)
+        return found._replace(smallest=smallest), right, inverse
+
+
+def _nothing(function, start: Unknowns):
+    """Zeros in the form of the results of ``function``, so that a loop may begin with the start
+    itself, whose motion is then compiled once."""
+    return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(function, start))
+
+
+def _every_round(equations: _Equations, start: Unknowns, most) -> Found:
     """Newton's method with derivatives in every round."""
+    shooting, problem, phase, scales, along = equations
 
     def at(z: Unknowns) -> tuple[Found, Float[Array, " u"]]:
         return evaluated(shooting, problem, z, phase, scales, along)
@@ -150,8 +178,7 @@ def _every_round(shooting, problem, start, phase, scales, along, *, most) -> Fou
             first=jnp.asarray(False),
         )
 
-    # The first round evaluates the start itself, so that the motion is compiled once.
-    nothing, step = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(at, start))
+    nothing, step = _nothing(at, start)
     no = jnp.asarray(False)
     carry = _Carry(
         found=nothing._replace(z=start, residual=jnp.asarray(jnp.inf, step.dtype)),
@@ -165,76 +192,15 @@ def _every_round(shooting, problem, start, phase, scales, along, *, most) -> Fou
     return carry.found
 
 
-def _kept(shooting, problem, start, phase, scales, along, *, most) -> Found:
+def _kept(equations: _Equations, start: Unknowns, most) -> Found:
     """Newton's method with derivatives kept for several rounds; ``iterations`` counts the rounds
     that compute derivatives."""
-    columns = sizes_of_unknowns(shooting, scales)
-
-    def derived(z: Unknowns):
-        found, right, scaled = linearised(shooting, problem, z, phase, scales, along)
-        inverse, smallest = inverse_of(scaled)
-        return found._replace(smallest=smallest), right, inverse
-
-    def size_of(carry: _Kept):
-        return jnp.max(jnp.abs(matvec(carry.inverse, carry.right)))
-
-    def tried(carry: _Kept) -> _Kept:
-        """A step with the kept derivatives, and the motion alone at its end."""
-        old = carry.found
-        step = carry.factor * cut(shooting, -columns * matvec(carry.inverse, carry.right), scales)
-        step = jnp.where(carry.again, carry.step, step)
-        z = _snapped(shooting.moved(old.z, step), old, scales)
-        motion = shooting.motion(problem, z, phase, derivatives=False)
-        right = left_sides(shooting, z, motion, scales, along)
-        known = {name: getattr(old.motion, name) for name in DERIVATIVES}
-        trial = old._replace(
-            z=z,
-            motion=motion._replace(**known),
-            residual=jnp.max(jnp.abs(right)),
-            run_status=motion.status,
-        )
-        falls = trial.residual <= (1.0 - 1e-4 * carry.factor) * old.residual
-        tiny = trial.residual <= ROUNDING
-        part = trial.residual / old.residual
-        enough = jnp.where(carry.again, part <= A_QUARTER[0], falls | tiny)
-        good = _fine(trial, scales) & enough
-        whole = carry.factor == 1.0
-        contracts = (part <= CONTRACTS) & whole
-        again = good & whole & (carry.rounds == 0) & (A_QUARTER[0] < part) & (part < A_QUARTER[1])
-        new = _Kept(
-            found=keep(good, trial, old),
-            right=jnp.where(good, right, carry.right),
-            inverse=jnp.where(
-                good, _updated(carry.inverse, step / columns, right - carry.right), carry.inverse
-            ),
-            step=step,
-            again=again & ~carry.last,
-            # A step is shortened only if the derivatives are those of the point itself.
-            factor=jnp.where(good | carry.again, 1.0, SHORTENED * carry.factor),
-            away=carry.away + jnp.where(good, size_of_step(shooting, step, scales), 0.0),
-            rounds=carry.rounds + 1,
-            # A residual of rounding errors cannot fall any more.
-            last=carry.last | (good & tiny & (old.residual <= ROUNDING)),
-            stale=carry.stale,
-            done=carry.done,
-        )
-        arrived = size_of(new) <= SAME_POINT
-        fails = ~good & (new.factor < SHORTEST)
-        here = new.away <= SAME_POINT
-        stale = jnp.where(good, ~contracts | arrived, (carry.away > 0.0) & ~carry.again)
-        stale = stale | new.last | fails | (new.rounds >= KEPT_ROUNDS)
-        return new._replace(
-            stale=stale,
-            done=fails | (here & (new.last | (good & arrived))),
-            found=new.found._replace(
-                status=jnp.where(fails, int(OrbitStatus.NO_CONVERGENCE), new.found.status)
-            ),
-        )
+    scales = equations.scales
 
     def one(carry: _Kept) -> _Kept:
         """Evaluation of the derivatives, followed by rounds without them."""
         going, first = unfinished(carry), carry.found.iterations == 0
-        found, right, inverse = derived(carry.found.z)
+        found, right, inverse = equations.derived(carry.found.z)
         found = found._replace(iterations=carry.found.iterations + 1)
         zero = jnp.zeros((), right.dtype)
         new = carry._replace(
@@ -249,23 +215,75 @@ def _kept(shooting, problem, start, phase, scales, along, *, most) -> Found:
             # After the last step these are the derivatives at its end.
             done=carry.last | (first & ~_fine(found, scales)),
         )
-        size = size_of(new)
-        done = new.done | (size <= ROUNDING * LAST_STEP)
-        new = new._replace(last=carry.last | (size <= LAST_STEP), done=done, stale=~going | done)
-        return jax.lax.while_loop(lambda c: ~c.stale, tried, new)
+        done = new.done | (new.next_size <= ROUNDING * LAST_STEP)
+        last = carry.last | (new.next_size <= LAST_STEP)
+        new = new._replace(last=last, done=done, stale=~going | done)
+        return jax.lax.while_loop(lambda c: ~c.stale, lambda c: _without(equations, c), new)
 
     def unfinished(carry: _Kept):
         return ~carry.done & (carry.found.iterations <= most)
 
-    found, right, inverse = jax.tree.map(
-        lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(derived, start)
-    )
-    no = jnp.asarray(False)
+    found, right, inverse = _nothing(equations.derived, start)
+    no, none = jnp.asarray(False), jnp.asarray(0, jnp.int32)
     found = found._replace(z=start, residual=jnp.asarray(jnp.inf, right.dtype))
     zero = jnp.zeros((), right.dtype)
-    none = jnp.asarray(0, jnp.int32)
-    carry = _Kept(*(found, right, inverse, zero * columns, no, zero + 1.0, zero, none, no, no, no))
+    step = zero * sizes_of_unknowns(equations.shooting, scales)
+    carry = _Kept(*(found, right, inverse, step, no, zero + 1.0, zero, none, no, no, no))
     return jax.lax.while_loop(unfinished, one, carry).found
+
+
+def _without(equations: _Equations, carry: _Kept) -> _Kept:
+    """A step with the kept derivatives, and the motion alone at its end."""
+    shooting, problem, phase, scales, along = equations
+    old, columns = carry.found, sizes_of_unknowns(shooting, scales)
+    step = carry.factor * cut(shooting, -columns * matvec(carry.inverse, carry.right), scales)
+    step = jnp.where(carry.again, carry.step, step)
+    z = _snapped(shooting.moved(old.z, step), old, scales)
+    motion = shooting.motion(problem, z, phase, derivatives=False)
+    right = left_sides(shooting, z, motion, scales, along)
+    known = {name: getattr(old.motion, name) for name in DERIVATIVES}
+    trial = old._replace(
+        z=z,
+        motion=motion._replace(**known),
+        residual=jnp.max(jnp.abs(right)),
+        run_status=motion.status,
+    )
+    falls = trial.residual <= (1.0 - 1e-4 * carry.factor) * old.residual
+    tiny = trial.residual <= ROUNDING
+    part = trial.residual / old.residual
+    enough = jnp.where(carry.again, part <= A_QUARTER[0], falls | tiny)
+    good = _fine(trial, scales) & enough
+    whole = carry.factor == 1.0
+    again = good & whole & (carry.rounds == 0) & (A_QUARTER[0] < part) & (part < A_QUARTER[1])
+    updated = _updated(carry.inverse, step / columns, right - carry.right)
+    new = carry._replace(
+        found=keep(good, trial, old),
+        right=jnp.where(good, right, carry.right),
+        inverse=jnp.where(good, updated, carry.inverse),
+        step=step,
+        again=again & ~carry.last,
+        # A step is shortened only if the derivatives are those of the point itself.
+        factor=jnp.where(good | carry.again, 1.0, SHORTENED * carry.factor),
+        away=carry.away + jnp.where(good, size_of_step(shooting, step, scales), 0.0),
+        rounds=carry.rounds + 1,
+        # A residual of rounding errors cannot fall any more.
+        last=carry.last | (good & tiny & (old.residual <= ROUNDING)),
+    )
+    return _judged(carry, new, good, (part <= CONTRACTS) & whole)
+
+
+def _judged(carry: _Kept, new: _Kept, good, contracts) -> _Kept:
+    """The state after a step: whether the derivatives are stale, and whether the search ends."""
+    arrived = new.next_size <= SAME_POINT
+    fails = ~good & (new.factor < SHORTEST)
+    here = new.away <= SAME_POINT
+    stale = jnp.where(good, ~contracts | arrived, (carry.away > 0.0) & ~carry.again)
+    status = jnp.where(fails, int(OrbitStatus.NO_CONVERGENCE), new.found.status)
+    return new._replace(
+        stale=stale | new.last | fails | (new.rounds >= KEPT_ROUNDS),
+        done=fails | (here & (new.last | (good & arrived))),
+        found=new.found._replace(status=status),
+    )
 
 
 def _updated(

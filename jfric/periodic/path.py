@@ -129,9 +129,14 @@ class ResponseCurve:
     outcome: str = ""
 
     @property
+    def largest_multiplier(self) -> np.ndarray:
+        """Largest magnitude of a multiplier (r,)."""
+        return np.max(np.abs(self.multipliers), axis=1, initial=0.0)
+
+    @property
     def stable(self) -> np.ndarray:
         """Whether no small deviation grows (r,): see :attr:`jfric.PeriodicOrbit.stable`."""
-        return none_grows(np.max(np.abs(self.multipliers), axis=1, initial=0.0))
+        return none_grows(self.largest_multiplier)
 
     @property
     def complete(self) -> bool:

@@ -14,14 +14,13 @@ from jaxtyping import ArrayLike
 
 from jfric.errors import ProblemError, SimulationError, nearest, require_no_text
 from jfric.numerics.limits import require_count, require_part
-from jfric.periodic.continuation import MOST
+from jfric.periodic.continuation import MOST, followed, resumed, rows_of
 from jfric.periodic.cycle_quantities import Drive
 from jfric.periodic.follower import FIRST, LONGEST
 from jfric.periodic.forcing import harmonics_in
 from jfric.periodic.lockstep import Computation, alone, side_by_side
 from jfric.periodic.orbit import OrbitStatus
 from jfric.periodic.path import OrbitPoint, ResponseCurve
-from jfric.periodic.path_following import followed, resumed, rows_of
 from jfric.periodic.path_kernel import Kernel, PathPoint
 from jfric.periodic.path_start import equations_of_path, first_point
 from jfric.periodic.path_store import Part, Rows, Store, fingerprint

@@ -17,15 +17,13 @@ from scipy.optimize import brentq
 
 from jfric.errors import ProblemError
 from jfric.numerics.printing import printable
-from jfric.periodic.cycle_quantities import CycleQuantity, Drive, with_slopes
+from jfric.periodic.cycle_quantities import CycleQuantity, Driven, with_slopes
 from jfric.periodic.linearised import UNDECIDED
 from jfric.periodic.multipliers import none_grows
 from jfric.periodic.newton import EQUAL, LAST_STEP, RESIDUAL
 from jfric.periodic.path import ResponseCurve
-from jfric.periodic.shooting import Shooting
 from jfric.statics.path_names import checked_path
 from jfric.system.naming import get_parameter, set_parameters
-from jfric.system.problem import Problem
 
 #: Rounds of Newton's method on a plane across the curve.
 ROUNDS = 12
@@ -80,19 +78,17 @@ class Curve:
 
     def __init__(
         self,
-        shooting: Shooting,
-        problem: Problem,
-        drive: Drive,
+        driven: Driven,
         quantity: CycleQuantity,
         fixed: dict[str, float],
         paths: Sequence[str],
         begins: float,
         scale: np.ndarray,
     ):
-        self.shooting, self.drive, self.quantity = shooting, drive, quantity
-        self.problem = set_parameters(problem, fixed) if fixed else problem
+        problem = set_parameters(driven.problem, fixed) if fixed else driven.problem
+        self.driven, self.quantity = driven._replace(problem=problem), quantity
         self.paths, self.begins, self.scale = tuple(paths), begins, scale
-        self.values = np.asarray([float(np.asarray(get_parameter(self.problem, p))) for p in paths])
+        self.values = np.asarray([float(np.asarray(get_parameter(problem, p))) for p in paths])
 
     def with_values(self, values: np.ndarray) -> Curve:
         """The curve for other values of the parameters."""
@@ -104,11 +100,10 @@ class Curve:
         """The orbit near ``x`` on the plane across the curve through ``x``; None if there is
         none."""
         size, n, last = len(x), len(x) - 1, False
+        paths = (self.driven.drive.path, *self.paths)
         for _ in range(ROUNDS):
             numbers = np.concatenate([x, self.values])
-            paths = (self.drive.path, *self.paths)
-            where = self.shooting, self.problem, self.drive, self.quantity, paths, self.begins
-            found, slopes = with_slopes(*where, numbers)
+            found, slopes = with_slopes(self.driven, self.quantity, paths, self.begins, numbers)
             if not (np.isfinite(found).all() and np.isfinite(slopes).all()):
                 return None
             off = (found[:n] - x[:n]) / self.scale[:n]
@@ -213,28 +208,22 @@ def scale_of(state: np.ndarray, states: np.ndarray, frequency: float) -> np.ndar
 
 
 def largest_peak(
-    shooting: Shooting,
-    problem: Problem,
-    drive: Drive,
+    driven: Driven,
     curve: ResponseCurve,
     quantity: CycleQuantity,
     values: np.ndarray,
     by: Sequence[str],
 ) -> ResponsePeak:
     """The peak of a curve, from the ``values`` (r,) at its rows."""
-    paths = [checked_path(problem, path) for path in by]
+    paths = [checked_path(driven.problem, path) for path in by]
     nothing = dict.fromkeys(paths, float("nan"))
-    if drive.path in paths:
-        raise ProblemError(f"by: found {drive.path}, along which the peak is stationary")
+    if driven.drive.path in paths:
+        raise ProblemError(f"by: found {driven.drive.path}, along which the peak is stationary")
     if not len(curve) or not np.isfinite(values).any():
         return ResponsePeak(quantity.text, float("nan"), float("nan"), "none", derivatives=nothing)
-    best: ResponsePeak | None = None
-    for row in _candidates(values):
-        found = _located(shooting, problem, drive, curve, quantity, values, paths, int(row))
-        if best is None or found.value > best.value:
-            best = found
-    assert best is not None
-    return best
+    rows = [int(row) for row in _candidates(values)]
+    found = [_located(driven, curve, quantity, values, paths, row) for row in rows]
+    return max(found, key=lambda peak: peak.value)
 
 
 def _candidates(values: np.ndarray) -> np.ndarray:
@@ -248,11 +237,11 @@ def _candidates(values: np.ndarray) -> np.ndarray:
     return peaks[known[peaks] + spread >= known[peaks[0]]][:4]
 
 
-def _located(shooting, problem, drive, curve, quantity, values, paths, row) -> ResponsePeak:
+def _located(driven: Driven, curve, quantity, values, paths, row: int) -> ResponsePeak:
     near = slice(max(row - 2, 0), row + 3)
     scale = scale_of(curve.state[row], curve.state[near], curve.parameter[row])
     begins = float(curve.begins[row])
-    made = Curve(shooting, problem, drive, quantity, curve.values, paths, begins, scale)
+    made = Curve(driven, quantity, curve.values, paths, begins, scale)
     first = made.at(np.append(curve.state[row], curve.parameter[row]), None)
     here = ResponsePeak(
         quantity=quantity.text,

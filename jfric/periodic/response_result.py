@@ -16,6 +16,7 @@ from jfric.optional import import_xarray
 from jfric.periodic.cycle_quantities import (
     CycleQuantity,
     Drive,
+    Driven,
     measure,
     parse_cycle_quantities,
 )
@@ -59,6 +60,10 @@ class FrequencyResponse:
     _known: dict[tuple[int, CycleQuantity], np.ndarray] = field(
         default_factory=dict, repr=False, compare=False
     )
+
+    @property
+    def _driven(self) -> Driven:
+        return Driven(self.shooting, self.problem, self.drive)
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -118,8 +123,7 @@ class FrequencyResponse:
         if missing and len(chosen):
             values = {k: np.full(len(chosen), x) for k, x in chosen.values.items()}
             values[self.drive.path] = chosen.parameter
-            where = values, chosen.begins, chosen.state
-            found = measure(self.shooting, self.problem, self.drive, missing, *where)
+            found = measure(self._driven, missing, values, chosen.begins, chosen.state)
             known.update({(curve, q): found[:, k] for k, q in enumerate(missing)})
         if not len(chosen):
             return np.zeros((0, len(quantities)))
@@ -153,9 +157,7 @@ class FrequencyResponse:
         (chosen,) = parse_cycle_quantities(self.problem, [quantity])
         values = self.of_curve(curve, [chosen])[:, 0]
         paths = split(by) if isinstance(by, str) else list(by)
-        return largest_peak(
-            self.shooting, self.problem, self.drive, self.curves[curve], chosen, values, paths
-        )
+        return largest_peak(self._driven, self.curves[curve], chosen, values, paths)
 
     def backbone(self, quantity: str, by: str | Sequence[str] = ()) -> dict[str, np.ndarray]:
         """Peaks of all curves as columns: the further parameters, ``frequency`` [rad/s], the
@@ -183,8 +185,7 @@ class FrequencyResponse:
         for k, q in enumerate(chosen):
             found[q.text] = np.concatenate([r[:, k] for r in rows])
         found["stable"] = np.concatenate([c.stable.astype(int) for c in self.curves])
-        largest = [np.max(np.abs(c.multipliers), axis=1, initial=0.0) for c in self.curves]
-        found["multiplier"] = np.concatenate(largest)
+        found["multiplier"] = np.concatenate([c.largest_multiplier for c in self.curves])
         found["flags"] = np.concatenate([c.flags for c in self.curves])
         return found
 
@@ -200,8 +201,7 @@ class FrequencyResponse:
         dims, units = (*self.over, "point"), self.units(quantities)
         arrays: dict[str, Any] = {"frequency": self.frequency} | self.observe(quantities)
         arrays |= {"stable": self.stable, "status": self.status}
-        biggest = [np.max(np.abs(c.multipliers), axis=1, initial=0.0) for c in self.curves]
-        arrays["multiplier"] = self._padded(biggest)
+        arrays["multiplier"] = self._padded([c.largest_multiplier for c in self.curves])
         return xarray.Dataset(
             {k: (dims, x, {"units": units[k]} if k in units else {}) for k, x in arrays.items()},
             coords=dict(self.over),

@@ -23,6 +23,7 @@ from jaxtyping import Array, Complex, Float
 
 from jfric.errors import ProblemError, SimulationError
 from jfric.numerics.compilation import quick_options
+from jfric.numerics.continuation import halved, run
 from jfric.numerics.kept_programs import Kept
 from jfric.numerics.limits import require_count
 from jfric.numerics.printing import Shown, printable
@@ -165,7 +166,7 @@ def sampled_orbit(
         return _failed(problem, solver, guesses)
     found = _failed(problem, solver, OrbitStatus.NO_RECURRENCE)
     for guess in guesses:
-        begun = _state_at(problem, solver, guess.time)
+        begun = _advanced(solver, problem, solver.init(problem), jnp.asarray(guess.time))
         found = _newton(problem, solver, begun, base, guess.samples, guess.scale)
         if found.status == OrbitStatus.CONVERGED:
             break
@@ -272,13 +273,8 @@ def hunting_limit(
     if both[0] == both[1]:
         word = "both hunt" if both[0] else "neither hunts"
         raise ProblemError(f"{path}: at {low:g} and {high:g} {word}; give ends of which one does")
-    for _ in range(rounds):
-        middle = 0.5 * (low + high)
-        if hunts(problem, {path: middle}) == both[0]:
-            low = middle
-        else:
-            high = middle
-    return 0.5 * (low + high)
+    halving = halved(low, high, 0.0, 0.0, rounds)
+    return 0.5 * sum(run(halving, lambda x: hunts(problem, {path: x}) == both[0]))
 
 
 def common_period(problem: Problem) -> float:
@@ -364,11 +360,6 @@ def _recurrences(
     return [_Guess(begins + base * at, n, scale) for _, at, n in sorted(found)[:CANDIDATES]]
 
 
-def _state_at(problem: Problem, solver: EventDriven, time: float) -> Any:
-    """State of the solver at ``time`` [s]."""
-    return _advanced(solver, problem, solver.init(problem), jnp.asarray(time))
-
-
 def _go(solver: EventDriven, problem: Problem, state: Any, until) -> Any:
     return solver.advance(problem, state, until)
 
@@ -432,22 +423,9 @@ def _newton(
         else:
             break
         x = trial
-    values, vectors = multipliers(slopes)
+    solver = dataclasses.replace(solver, max_events=256)
     begun = _with_numbers(begun, unravel(x))
-    orbit = SampledOrbit(
-        problem=problem,
-        solver=dataclasses.replace(solver, max_events=256),
-        start=begun,
-        samples=samples,
-        period=samples * base,
-        state=x,
-        monodromy=slopes,
-        multipliers=values,
-        eigenvectors=vectors,
-        amplitude=jnp.zeros_like(begun.q),
-        residual=best,
-        status=status,
-    )
+    orbit = _orbit(problem, solver, begun, samples, base, x, slopes, best, status)
     if status != OrbitStatus.CONVERGED:
         return orbit
     q = np.asarray(orbit.solution().q)
@@ -458,11 +436,14 @@ def _failed(problem: Problem, solver: EventDriven, status: OrbitStatus) -> Sampl
     begun = solver.init(problem)
     x = ravel_pytree(_numbers(begun))[0] + jnp.nan
     slopes = jnp.full((len(x), len(x)), jnp.nan)
+    return _orbit(problem, solver, begun, 0, 0.0, x, slopes, float("inf"), status)
+
+
+def _orbit(problem, solver, begun, samples, base, x, slopes, residual, status) -> SampledOrbit:
+    """The orbit from ``begun``, whose amplitude is not yet known."""
     values, vectors = multipliers(slopes)
-    return SampledOrbit(
-        *(problem, solver, begun, 0, 0.0, x, slopes, values, vectors),
-        *(jnp.full_like(begun.q, jnp.nan), float("inf"), status),
-    )
+    known = problem, solver, begun, samples, samples * base, x, slopes, values, vectors
+    return SampledOrbit(*known, jnp.full_like(begun.q, jnp.nan), residual, status)
 
 
 _advanced = Kept(_go, options=quick_options)

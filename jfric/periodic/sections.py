@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.limits import OUTPUTS, require_count
 from jfric.numerics.printing import printable
-from jfric.periodic.harmonic_balance_checks import carrier
+from jfric.periodic.harmonic_balance_checks import carrier, finite_numbers
 from jfric.periodic.harmonic_balance_equations import frequencies
 from jfric.results.abstract_observables import Observable
 from jfric.results.grammar import split
@@ -220,9 +219,7 @@ def poincare_section(
         [[-1.0], [-1.0]]
     """
     problem = build(problem)
-    require_count("returns", returns, 1, OUTPUTS)
-    require_count("skip", skip, 0, OUTPUTS)
-    solver = with_polynomials(solver)
+    solver = _checked(solver, returns, skip)
     chosen = make_section(problem, section)
     problem = lasting(problem, chosen, returns + skip)
     seen = [
@@ -278,16 +275,12 @@ def bifurcation_diagram(
         (('load.F.omega', 'return'), [[-1.0, -1.0, -1.0], [-0.153846, -0.153846, -0.153846]])
     """
     problem = build(problem)
-    require_count("returns", returns, 1, OUTPUTS)
-    require_count("skip", skip, 0, OUTPUTS)
-    solver = with_polynomials(solver)
+    solver = _checked(solver, returns, skip)
     try:
         name = find_path(problem, path)
     except KeyError as error:
         raise ProblemError(f"path: {error.args[0]}") from None
-    numbers = np.asarray(values, float)
-    if numbers.ndim != 1 or not numbers.size or not np.all(np.isfinite(numbers)):
-        raise ProblemError("values: found no list of finite numbers, needs at least one value")
+    numbers = finite_numbers("values", values)
     ends = sorted({float(numbers.min()), float(numbers.max())})
     chosen = make_section(problem, section, name, ends)
     problem = lasting(problem, chosen, returns + skip, name, numbers)
@@ -299,6 +292,12 @@ def bifurcation_diagram(
             raise ProblemError(f"observe: {error}") from None
         seen.append(Returns(quantity, chosen, returns, skip, name=full, unit=quantity.unit))
     return sweep(problem, {name: numbers}, seen, solver=solver, **execution)
+
+
+def _checked(solver: AbstractSolver | None, returns: int, skip: int) -> AbstractSolver:
+    require_count("returns", returns, 1, OUTPUTS)
+    require_count("skip", skip, 0, OUTPUTS)
+    return with_polynomials(solver)
 
 
 def with_polynomials(solver: AbstractSolver | None) -> AbstractSolver:

@@ -13,6 +13,7 @@ from jfric.errors import ProblemError
 from jfric.numerics.continuation import delegate, halved
 from jfric.numerics.limits import require_count
 from jfric.numerics.printing import printable
+from jfric.periodic.continuation import rows_of
 from jfric.periodic.lockstep import Computation, alone
 from jfric.periodic.path import OrbitKind, OrbitPoint
 from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved
@@ -103,6 +104,34 @@ def continue_special(
         ([0.1, 0.11, 0.12], [0.729441, 0.721372, 0.713425], ())
     """
     problem = build(problem)
+    name, other, first, span = _checked(problem, path, point, second, stop, points, span)
+    kernel, start = alone(begun_at(problem, name, point, span, segments, options))
+    values = np.linspace(first, float(stop), points)
+    rows: list[PathPoint] = []
+    remarks: tuple[str, ...] = ()
+    for value in values:
+        changed = set_parameters(kernel.problem, {other: jnp.asarray(value)})
+        found = alone(_there(kernel._replace(problem=changed), point, rows, start))
+        if found is None:
+            remarks = (f"the {point.kind} was not found at {other} = {value:g}",)
+            break
+        rows.append(found)
+    columns = rows_of(rows, len(start.orbit.state)).columns
+    return SpecialCurve(
+        kind=point.kind,
+        names=(name, other),
+        second=values[: len(rows)],
+        **{k: columns[k] for k in ("parameter", "state", "period", "multipliers")},
+        time=point.time,
+        remarks=remarks,
+    )
+
+
+def _checked(
+    problem: Problem, path: str, point: OrbitPoint, second: str, stop: float, points: int, span: Any
+) -> tuple[str, str, float, float]:
+    """Full paths of both parameters, the second one's value in the problem, and the first one's
+    size."""
     name, other = checked_path(problem, path), checked_path(problem, second)
     if point.kind not in FOLLOWED:
         raise ProblemError(
@@ -118,28 +147,7 @@ def continue_special(
     span = abs(point.parameter) or 1.0 if span is None else float(span)
     if not span > 0.0:
         raise ProblemError(f"span: found {span:g}, must be positive")
-    kernel, start = alone(begun_at(problem, name, point, span, segments, options))
-    values = np.linspace(first, float(stop), points)
-    rows: list[PathPoint] = []
-    remarks: tuple[str, ...] = ()
-    for value in values:
-        changed = set_parameters(kernel.problem, {other: jnp.asarray(value)})
-        found = alone(_there(kernel._replace(problem=changed), point, rows, start))
-        if found is None:
-            remarks = (f"the {point.kind} was not found at {other} = {value:g}",)
-            break
-        rows.append(found)
-    return SpecialCurve(
-        kind=point.kind,
-        names=(name, other),
-        parameter=np.asarray([row.parameter for row in rows]),
-        second=values[: len(rows)],
-        state=np.asarray([np.asarray(row.orbit.state) for row in rows]).reshape(len(rows), -1),
-        period=np.asarray([float(row.orbit.period) for row in rows]),
-        multipliers=np.asarray([row.multipliers for row in rows]).reshape(len(rows), -1),
-        time=point.time,
-        remarks=remarks,
-    )
+    return name, other, first, span
 
 
 def _there(

@@ -9,8 +9,7 @@ import numpy as np
 
 from jfric.figures.style import LINES, some_of, some_rows
 from jfric.figures.view.page import curve, figure, label
-from jfric.fits.uncertainty.autocorrelation import autocorrelation
-from jfric.fits.uncertainty.residual_series import even_grid
+from jfric.fits.uncertainty.residual_series import autocorrelation, even_grid
 
 MEASURED, SIMULATED, RESIDUAL = "#9a9a9a", "#1f4e79", "#c0504d"
 #: Signals whose residuals are drawn, bins of their means, and points of a cloud.

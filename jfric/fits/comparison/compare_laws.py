@@ -34,7 +34,7 @@ from jfric.fits.comparison.residual_tests import residual_tests
 from jfric.fits.comparison.result import Fitted, LawComparison, LawResult
 from jfric.fits.comparison.trades import at_bounds, starts_at_bounds, trades
 from jfric.fits.curve_fit import CurveFit, fit_curve
-from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.experiment import Experiment, remarks_of
 from jfric.fits.fit_result import FitResult, fit
 from jfric.fits.free import Free, beginning_at
 from jfric.fits.full_paths import full_controller, full_experiment, full_free
@@ -127,7 +127,7 @@ def compare_laws(
     kept, told = _kept(problem, free or {}), []
     if controller is not None:
         controller, chosen = with_found_delay(controller, chosen, kept)
-        told = list(dict.fromkeys(r for e in chosen for r in (e.meta or {}).get("remarks", ())))
+        told = remarks_of(chosen)
     pieces = folds_of(chosen, problem.axes, folds, lap)
     allowed = possible(problem, [e for fold in pieces for e in fold], controller)
     judged = _chosen("criteria", criteria, allowed)

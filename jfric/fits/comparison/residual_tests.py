@@ -22,7 +22,8 @@ from jfric.fits.fit_result import FitResult
 from jfric.fits.inverse_model import MOTION, force_names, own_inputs
 from jfric.fits.losses import Squares
 from jfric.fits.residuals import InverseDynamics
-from jfric.fits.uncertainty.noise_model import autoregressive_covariance
+from jfric.fits.uncertainty.noise_tests import regressed
+from jfric.fits.uncertainty.noise_tests import wald as significance
 from jfric.fits.uncertainty.residual_series import ResidualSeries
 
 #: Periods that are tested: the span of the motion over these numbers, if a motion at the root mean
@@ -177,8 +178,6 @@ def _wald(question, rows: Rows, dof: str, functions) -> tuple[ResidualTest, np.n
 def wald(rows: Rows, functions: np.ndarray) -> tuple[float, float, np.ndarray]:
     """p-value for the ``functions`` (E, m, g) of the residuals, the share of the variance that they
     explain, and their coefficients (g,), empty if some functions depend on the others."""
-    from scipy import stats
-
     used = rows.used
     e = np.where(used, rows.off, 0.0)
     size = float(np.sqrt(np.mean(e[used] ** 2))) or 1.0
@@ -191,36 +190,30 @@ def wald(rows: Rows, functions: np.ndarray) -> tuple[float, float, np.ndarray]:
     if not count:
         return 1.0, 0.0, np.zeros(0)
     basis = np.concatenate([known, u[:, :count]], axis=1)
-    y = e[used] / size
-    estimates = basis.T @ y
-    left = y - basis @ estimates
-    series = []
-    start = 0
-    for own in used:
-        place = np.flatnonzero(own)
-        part = slice(start, start + place.size)
-        start += place.size
-        if place.size < 2:
-            continue
-        psi = np.zeros((own.size, 1))
-        jacobian = np.zeros((own.size, 1, basis.shape[1]))
-        psi[place, 0], jacobian[place, 0] = left[part], basis[part]
-        inside = slice(place[0], place[-1] + 1)
-        columns = np.arange(basis.shape[1])
-        series.append(
-            ResidualSeries(psi[inside], jacobian[inside], columns, own[inside, None], 1.0)
-        )
-    covariance = autoregressive_covariance(series, np.eye(basis.shape[1]))
-    asked = slice(known.shape[1], None)
-    b, matrix = estimates[asked], covariance.matrix[asked, asked]
-    statistic = float(b @ np.linalg.solve(matrix, b)) / count
-    degrees = float(np.clip(np.min(covariance.degrees[asked]), 1.0, 1e6))
-    before = float(np.sum((y - known @ estimates[: known.shape[1]]) ** 2))
-    share = float(b @ b) / before if before > 0 else 0.0
+    series = _series(used, e[used] / size, basis)
+    tested = np.arange(basis.shape[1]) >= known.shape[1]
+    off, covariance, left = regressed(series, np.ones(tested.size, bool))
+    before = regressed(series, ~tested)[2]
+    b, matrix = -off[tested], covariance.matrix[np.ix_(tested, tested)]
+    p = significance(b, matrix, float(np.min(covariance.degrees[tested])))
     coefficients = np.zeros(0)
     if count == Z.shape[1]:
         coefficients = size * (vt.T @ (b / s)) / norm
-    return float(stats.f.sf(statistic, count, degrees)), share, coefficients
+    return p, 1.0 - left / before if before > 0.0 else 0.0, coefficients
+
+
+def _series(used: np.ndarray, values: np.ndarray, basis: np.ndarray) -> list[ResidualSeries]:
+    """``values`` (r,) and their ``basis`` (r, k) at the rows ``used`` (E, m), as series."""
+    psi, jacobian = np.zeros(used.shape), np.zeros((*used.shape, basis.shape[1]))
+    psi[used], jacobian[used] = values, basis
+    columns, series = np.arange(basis.shape[1]), []
+    for e, own in enumerate(used):
+        place = np.flatnonzero(own)
+        if place.size > 1:
+            at = slice(place[0], place[-1] + 1)
+            rows = psi[e, at, None], jacobian[e, at, None], columns, used[e, at, None]
+            series.append(ResidualSeries(*rows, 1.0))
+    return series
 
 
 def _basis(columns: np.ndarray) -> np.ndarray:

@@ -83,14 +83,10 @@ def at_bounds(result: FitResult) -> tuple[AtBound, ...]:
 def trading_with(information: np.ndarray, names: tuple[str, ...], name: str) -> tuple[str, ...]:
     """Parameters of ``names`` that share most of their variance with ``name`` if all are free: the
     square of the correlation of the two estimates is above a half; the largest first."""
-    size = np.sqrt(np.maximum(np.diagonal(information), 0.0))
-    known = size > 0.0
-    if not known[names.index(name)] or np.count_nonzero(known) < 2:
+    names, values, vectors = _scaled(information, names)
+    if name not in names or len(names) < 2:
         return ()
-    scaled = information[np.ix_(known, known)] / np.outer(size[known], size[known])
-    names = tuple(n for n, k in zip(names, known, strict=True) if k)
-    values, vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
-    covariance = (vectors / np.maximum(values, LEAST * values[-1])) @ vectors.T
+    covariance = (vectors / values) @ vectors.T
     i = names.index(name)
     share = covariance[i] ** 2 / (covariance[i, i] * np.diagonal(covariance))
     order = np.argsort(-share, kind="stable")
@@ -109,7 +105,7 @@ def _information(result: FitResult, which: np.ndarray) -> tuple[np.ndarray, np.n
     """Information about the parameters ``which`` of the model, initial states removed, and their
     numbers; both empty if the fit failed."""
     names = result.names
-    hessian = result.objective.normal(result.vector[None]).hessian[0]
+    hessian = result.objective.normal_at(result.vector).hessian
     if not np.all(np.isfinite(hessian)):
         return np.zeros((0, 0)), np.zeros(0, int)
     own = np.array(["[" not in name and not name.startswith("initial.") for name in names])
@@ -123,18 +119,24 @@ def _information(result: FitResult, which: np.ndarray) -> tuple[np.ndarray, np.n
     return information, kept
 
 
+def _scaled(
+    information: np.ndarray, names: tuple[str, ...]
+) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    """Parameters that have information, and the eigenvalues and vectors of the information that is
+    scaled to a unit diagonal."""
+    size = np.sqrt(np.maximum(np.diagonal(information), 0.0))
+    known = np.flatnonzero(size > 0.0)
+    scaled = information[np.ix_(known, known)] / np.outer(size[known], size[known])
+    values, vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
+    least = LEAST * values.max(initial=0.0)
+    return tuple(names[i] for i in known), np.maximum(values, least), vectors
+
+
 def weak_directions(information: np.ndarray, names: tuple[str, ...]) -> tuple[Trade, ...]:
     """Combinations of ``names`` that trade, the weakest first, from the information (P, P)."""
-    size = np.sqrt(np.maximum(np.diagonal(information), 0.0))
-    known = size > 0.0
-    if np.count_nonzero(known) < 2:
+    names, values, vectors = _scaled(information, names)
+    if len(names) < 2:
         return ()
-    scaled = (information / np.where(known, size, 1.0)[:, None] / np.where(known, size, 1.0))[
-        np.ix_(known, known)
-    ]
-    names = tuple(name for name, k in zip(names, known, strict=True) if k)
-    values, vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
-    values = np.maximum(values, LEAST * values[-1])
     variance = vectors**2 / values
     share = variance / variance.sum(axis=1, keepdims=True)
     weak = np.flatnonzero(np.sqrt(values[-1] / values) > WEAK)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ class Experiment:
     else at the problem's start.
     ``resolution``: step of the readings of a quantity, by name: the readings of an encoder are
     multiples of it. Its part of the noise is added to the given or estimated ``sigma``; see
-    :mod:`jfric.fits.data.quantisation`.
+    :mod:`jfric.fits.data.stacking`.
     ``known``: numbers of this run by the path of a parameter, in place of those of the problem
     (``{"controller.kp": 100.0}``).
     ``meta``: anything to be kept with the data; ``meta["name"]`` labels results.
@@ -77,11 +77,8 @@ class Experiment:
             mask = _channels("mask", table, t, bool)
             _known("mask", mask, y)
         for name, values in y.items():
-            used = values if mask is None or name not in mask else values[mask[name]]
-            if not np.all(np.isfinite(used)):
-                bad = ~np.isfinite(values)
-                if mask is not None and name in mask:
-                    bad = bad & mask[name]
+            bad = ~np.isfinite(values) & (mask or {}).get(name, True)
+            if bad.any():
                 i = int(np.argmax(bad))
                 raise ProblemError(
                     f"y.{name}: found {values[i]} at sample {i} (t = {t[i]:g} s), "
@@ -92,16 +89,8 @@ class Experiment:
         sigma = self.sigma
         if sigma is not None:
             sigma = sigma if isinstance(sigma, Mapping) else dict.fromkeys(y, sigma)
-            sigma = {k: float(v) for k, v in sigma.items()}
-            _known("sigma", sigma, {**y, **u})
-            for name, value in sigma.items():
-                if not value > 0.0:
-                    raise ProblemError(f"sigma.{name}: found {value}, must be a positive number")
-        resolution = {k: float(v) for k, v in (self.resolution or {}).items()}
-        _known("resolution", resolution, y)
-        for name, value in resolution.items():
-            if not value > 0.0:
-                raise ProblemError(f"resolution.{name}: found {value}, must be a positive number")
+            sigma = _positive("sigma", sigma, {**y, **u})
+        resolution = _positive("resolution", self.resolution or {}, y)
         first = t[0] if self.start is None else float(self.start)
         if first > t[0]:
             raise ProblemError(
@@ -128,18 +117,22 @@ class Experiment:
         def cut(table):
             return None if table is None else {k: v[inside] for k, v in table.items()}
 
-        return Experiment(
-            self.t[inside],
-            u=cut(self.u),
-            y=cut(self.y) or {},
-            sigma=self.sigma,
-            x0=x0,
-            mask=cut(self.mask),
-            meta=self.meta,
-            start=float(self.t[inside][0]),
-            resolution=self.resolution,
-            known=self.known,
-        )
+        t, tables = self.t[inside], {name: cut(getattr(self, name)) for name in ("u", "y", "mask")}
+        return replace(self, t=t, **tables, x0=x0, start=float(t[0]))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Remarks on what was done to the samples."""
+        return tuple((self.meta or {}).get("remarks", ()))
+
+    def with_remarks(self, *said: str) -> Experiment:
+        """A copy with further remarks."""
+        return replace(self, meta={**(self.meta or {}), "remarks": (*self.remarks, *said)})
+
+
+def remarks_of(experiments: Iterable[Experiment]) -> list[str]:
+    """Remarks on all records, each once: windows of one record repeat its remarks."""
+    return list(dict.fromkeys(said for e in experiments for said in e.remarks))
 
 
 def _samples(what: str, values: Any, kind: type = float) -> np.ndarray:
@@ -173,6 +166,15 @@ def _require_finite(what: str, values: np.ndarray) -> None:
     if not np.all(np.isfinite(values)):
         i = int(np.argmax(~np.isfinite(values)))
         raise ProblemError(f"{what}: found {values[i]} at sample {i}, all must be finite")
+
+
+def _positive(what: str, table: Mapping[str, Any], y: Mapping[str, Any]) -> dict[str, float]:
+    found = {k: float(v) for k, v in table.items()}
+    _known(what, found, y)
+    for name, value in found.items():
+        if not value > 0.0:
+            raise ProblemError(f"{what}.{name}: found {value}, must be a positive number")
+    return found
 
 
 def _known_numbers(table: Any) -> dict[str, float] | None:

@@ -75,23 +75,21 @@ def join_records(first: Experiment, second: Experiment, signal: str) -> Experime
         f"the clock of {second.name or 'the second record'} was found by {signal}: t = "
         f"{clock.shift:.6g} s + {1.0 + clock.drift:.8g} t', correlation {clock.correlation:.4g}"
     )
-    meta = dict(first.meta or {})
-    others = (second.meta or {}).get("remarks", ())
-    meta["remarks"] = (*meta.get("remarks", ()), *others, said)
 
     def merged(name: str):
         return {**(getattr(second, name) or {}), **(getattr(first, name) or {})} or None
 
-    return Experiment(
+    joined = Experiment(
         t,
         u,
         y,
         sigma=merged("sigma"),
         x0=first.x0 if inside[0] else None,
         mask=None if all(m.all() for m in there.values()) else there,
-        meta=meta,
+        meta=first.meta,
         resolution=merged("resolution"),
     )
+    return joined.with_remarks(*second.remarks, said)
 
 
 def clock_of(t, x, other_t, other_x, signal: str) -> Clock:

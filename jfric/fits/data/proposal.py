@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.data.columns import TIMES, Table, loose, split_unit
+from jfric.fits.data.columns import TIMES, Table, is_time, loose, split_unit
 from jfric.fits.data.measured_files import clock_remarks, read_columns
 from jfric.fits.data.repairs import at_times, first_of_each
 from jfric.system.naming import function_paths, path_dimension
 from jfric.system.problem import Problem
-from jfric.system.units import DIMENSIONS, Dimension, UnitError, dimensions_of, unit_factor
+from jfric.system.units import DIMENSIONS, Dimension, UnitError, unit_factor
 
 #: Names for the only position and the only load of a system.
 POSITIONS = ("position", "pos", "displacement", "angle", "encoder", "weg", "winkel", "lage")
@@ -99,7 +99,7 @@ def _time(table: Table, columns: list[str]) -> str:
         for c in columns
         if _rises(np.asarray(table.values[c], float), early=c in table.clocks.values())
     ]
-    of_time = [c for c in rising if _measures(table, c) == dimensions_of("s")]
+    of_time = [c for c in rising if is_time(table.unit(c))]
     named = [c for c in rising if loose(split_unit(c)[0]) in TIMES]
     clocks = [c for c in rising if c in table.clocks.values()]
     strict = [c for c in rising if np.all(np.diff(np.asarray(table.values[c], float)) > 0)]
@@ -190,13 +190,6 @@ def _fits(table: Table, column: str, dimension: Dimension | None) -> bool:
     except UnitError:
         return False
     return True
-
-
-def _measures(table: Table, column: str) -> Any:
-    try:
-        return dimensions_of(table.unit(column) or "")
-    except UnitError:
-        return None
 
 
 def _column(table: Table, column: str, dimension: Dimension | None) -> str:

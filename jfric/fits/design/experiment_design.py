@@ -11,11 +11,11 @@ from jaxtyping import Float
 
 from jfric.errors import ProblemError, nearest
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.design.information import Slot, Slots
+from jfric.fits.design.information import Slot, Slots, decomposed
 from jfric.fits.design.search import CLIMBS, Search, expected
 from jfric.fits.free import Free
 from jfric.fits.full_paths import full_path
-from jfric.fits.optimise.starts import global_sample, sobol
+from jfric.fits.optimise.growing import global_sample, sobol
 from jfric.fits.recipe import prepare
 from jfric.fits.task import Task
 from jfric.numerics.limits import STARTS, require_count
@@ -298,8 +298,7 @@ def _result(problem, search: Search, now, before, inputs) -> ExperimentDesign:
 
 
 def _condition(matrix, unit) -> float:
-    scaled = matrix * np.outer(unit, unit)
-    if not np.all(np.isfinite(scaled)):
+    values, _ = decomposed(matrix, unit)
+    if not values.size:
         return float("nan")
-    values = np.linalg.eigvalsh(scaled)
     return float(values[-1] / values[0]) if values[0] > 0 else float("inf")

@@ -131,6 +131,18 @@ def _compiled(slope: bool):
     return eqx.filter_jit(function, compiler_options=options)  # pyright: ignore
 
 
+def decomposed(
+    matrix: Float[np.ndarray, "P P"], unit: Float[np.ndarray, " P"]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and vectors of the information in the ``unit`` of each parameter; empty where it
+    is not finite."""
+    scaled = matrix * np.outer(unit, unit)
+    if not np.all(np.isfinite(scaled)):
+        return np.zeros(0), np.zeros((0, 0))
+    values, vectors = np.linalg.eigh(scaled)
+    return values, vectors
+
+
 def standard_deviations(
     matrix: Float[np.ndarray, "... P P"], unit: Float[np.ndarray, " P"]
 ) -> Float[np.ndarray, "... P"]:
@@ -138,10 +150,9 @@ def standard_deviations(
     information does not determine a parameter; ``unit``: sizes of the parameters."""
     found = np.full(matrix.shape[:-1], np.nan)
     for place in np.ndindex(matrix.shape[:-2]):
-        scaled = matrix[place] * np.outer(unit, unit)
-        if not np.all(np.isfinite(scaled)):
+        values, vectors = decomposed(matrix[place], unit)
+        if not values.size:
             continue
-        values, vectors = np.linalg.eigh(scaled)
         known = values > 1e-13 * max(values[-1], 1e-300)
         variance = np.einsum("pi,i->p", vectors[:, known] ** 2, 1.0 / values[known])
         lost = np.any(np.abs(vectors[:, ~known]) > 1e-3, axis=1)
@@ -161,13 +172,9 @@ def merit(
     With ``C`` the block of the chosen ones of the covariance, by their ``unit``:
     ``-log det C / p`` (D) or ``-log(trace C / p)`` (A). Minus infinity where ``C`` is not finite.
     """
-    none = None if slope is None else np.zeros(slope.shape[-1])
-    scale = np.outer(unit, unit)
-    scaled = matrix * scale
-    if not np.all(np.isfinite(scaled)):
-        return -np.inf, none
-    values, vectors = np.linalg.eigh(scaled)
-    if not values[0] > 1e-14 * max(values[-1], 1e-300):
+    none, scale = None if slope is None else np.zeros(slope.shape[-1]), np.outer(unit, unit)
+    values, vectors = decomposed(matrix, unit)
+    if not values.size or not values[0] > 1e-14 * max(values[-1], 1e-300):
         return -np.inf, none
     full = (vectors / values) @ vectors.T
     own = np.asarray(chosen)

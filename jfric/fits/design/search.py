@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
-from jfric.fits.design.information import Slots, information, merit, slopes, standard_deviations
+from jfric.fits.design.information import (
+    Slots,
+    decomposed,
+    information,
+    merit,
+    slopes,
+    standard_deviations,
+)
 from jfric.fits.task import Task
 
 #: Number of inputs from which a climb starts, and of steps of each climb.
@@ -101,15 +108,15 @@ class Search:
         from scipy.optimize import minimize  # slow to import
 
         n = part.size
-        value, _, room, _ = self._with_slopes(part)
+        value = self._with_slopes(part)[0]
         if not np.all(np.isfinite(value)):
             return
         bounds = [(0.0, 1.0)] * n + [(None, None)]
-        constraints = [
-            {"type": "ineq", "fun": self._gap, "jac": self._gap_slope},
-        ]
-        if room.size:
-            constraints.append({"type": "ineq", "fun": self._room, "jac": self._room_slope})
+        constraints = {
+            "type": "ineq",
+            "fun": lambda z: self._left(z)[0],
+            "jac": lambda z: self._left(z)[1],
+        }
         minimize(
             lambda z: -z[n],
             np.append(part, value.min()),
@@ -120,19 +127,13 @@ class Search:
             options={"maxiter": STEPS, "ftol": 1e-6},
         )
 
-    def _gap(self, z):
-        return self._with_slopes(z[:-1])[0] - z[-1]
-
-    def _gap_slope(self, z):
-        slope = self._with_slopes(z[:-1])[1]
-        return np.column_stack([slope, -np.ones(len(slope))])
-
-    def _room(self, z):
-        return self._with_slopes(z[:-1])[2]
-
-    def _room_slope(self, z):
-        slope = self._with_slopes(z[:-1])[3]
-        return np.column_stack([slope, np.zeros(len(slope))])
+    def _left(self, z) -> tuple[np.ndarray, np.ndarray]:
+        """Excess of the merits over the last number of ``z``, distances from the limits, and the
+        slopes of both."""
+        value, slope, room, edge = self._with_slopes(z[:-1])
+        by_last = np.r_[-np.ones(len(value)), np.zeros(len(room))]
+        rows = np.column_stack([np.concatenate([slope, edge]), by_last])
+        return np.r_[value - z[-1], room], rows
 
     def _with_slopes(self, part):
         """Merits (T,), distances (T 2 s,) from the limits and the slopes of both by the parts;
@@ -179,8 +180,7 @@ def expected(
     here = standard_deviations(matrix, search.unit)
     if not np.all(np.isfinite(here)):
         return here, ()
-    scale = np.outer(search.unit, search.unit)
-    values, vectors = np.linalg.eigh(matrix * scale)
+    values, vectors = decomposed(matrix, search.unit)
     root = search.unit[:, None] * vectors / np.sqrt(values)  # columns
     far, tiny = np.sqrt(root.shape[0]) * root, TINY * np.diag(here)
     lower, upper = layout.bounds

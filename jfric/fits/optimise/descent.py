@@ -22,6 +22,7 @@ from jfric.fits.optimise.levenberg_marquardt import (
     Outcome,
     Watch,
     nobody,
+    tell,
 )
 from jfric.numerics.compilation import quick_options
 
@@ -82,8 +83,7 @@ def _lbfgs(objective: Objective, x0, max_iterations, tolerance, watch: Watch) ->
     first, direction = _memory()
     memory = first(z)
     for iteration in range(max_iterations):
-        least = int(np.argmin(cost))
-        watch(iteration, max_iterations, float(cost[least]), layout.values(z)[least])
+        tell(watch, iteration, max_iterations, layout.values(z), cost)
         on = outcome == Outcome.RUNNING
         if not on.any():
             break
@@ -147,8 +147,7 @@ def _adam(
     for step in range(max_iterations):
         chosen = None if batch is None or batch >= runs else rng.permutation(runs)[:batch]
         cost, g = _value_and_gradient(objective, z, chosen)
-        lowest = int(np.argmin(cost))
-        watch(step, max_iterations, float(cost[lowest]), layout.values(z)[lowest])
+        tell(watch, step, max_iterations, layout.values(z), cost)
         if step == 0:
             flat = np.isfinite(cost) & (np.abs(g).max(axis=1) == 0.0)
         if chosen is None:

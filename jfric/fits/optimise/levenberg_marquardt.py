@@ -133,7 +133,7 @@ def levenberg_marquardt(
     outcome[flat] = Outcome.NO_GRADIENT
     damping, growth = np.full(count, 1e-4), np.full(count, 2.0)
     for iteration in range(max_iterations):
-        _tell(watch, iteration, max_iterations, x, cost)
+        tell(watch, iteration, max_iterations, x, cost)
         on = np.flatnonzero(outcome == Outcome.RUNNING)
         if not on.size:
             break
@@ -166,7 +166,8 @@ def levenberg_marquardt(
     return Members(z, x, cost, outcome, iterations)
 
 
-def _tell(watch: Watch, iteration: int, most: int, x: np.ndarray, cost: np.ndarray) -> None:
+def tell(watch: Watch, iteration: int, most: int, x: np.ndarray, cost: np.ndarray) -> None:
+    """Call ``watch`` with the least ``cost`` (B,) of members ``x`` (B, P)."""
     best = int(np.argmin(np.where(np.isfinite(cost), cost, np.inf)))
     watch(iteration, most, float(cost[best]), x[best])
 

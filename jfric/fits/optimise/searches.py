@@ -17,8 +17,8 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.fits.free import Layout
 from jfric.fits.optimise.growing import SHARES, STEPS, can_grow, growing
+from jfric.fits.optimise.growing import starts as choose_starts
 from jfric.fits.optimise.levenberg_marquardt import levenberg_marquardt
-from jfric.fits.optimise.starts import starts as choose_starts
 from jfric.fits.residuals import windows
 from jfric.fits.task import Setup, Task
 

@@ -21,9 +21,14 @@ from jfric.fits.curve_prior import with_elements
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.full_paths import full_experiment
 from jfric.fits.robots.joint_laws import DELAY, Found, Law, Part, described, elements_of
-from jfric.fits.robots.joint_rows import drives, given_numbers, inertial_links, rows_of
+from jfric.fits.robots.joint_rows import (
+    drives,
+    given_numbers,
+    inertial_links,
+    rows_of,
+    with_numbers,
+)
 from jfric.fits.robots.joint_search import Fitted, Search, law_columns
-from jfric.fits.robots.link_inertia import with_numbers
 from jfric.numerics.printing import Shown, printable
 from jfric.system.bristle import BRISTLES
 from jfric.system.line_elements import Load

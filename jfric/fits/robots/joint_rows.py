@@ -6,12 +6,13 @@ every sample is::
     tau  =  Y(q, v, a) pi + r(q, v, a) + friction + constant
 
 ``Y pi``: of the inertial numbers ``pi`` of the links
-(:mod:`jfric.fits.robots.link_inertia`); ``r``: of everything else in the problem. Torques and
+(:mod:`jfric.fits.robots.joint_rows`); ``r``: of everything else in the problem. Torques and
 columns pass the same low-pass filter.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
@@ -29,9 +30,9 @@ from jfric.fits.force_balance import (
     complete_positions,
     low_pass,
     quiet_cutoff,
+    resolutions,
     unbalanced,
 )
-from jfric.fits.robots.link_inertia import body_of, numbers_of
 from jfric.system.link import Link, moving
 from jfric.system.problem import Problem
 
@@ -117,8 +118,8 @@ def rows_of(problem: Problem, e: Experiment, names: Sequence[str], cutoff: float
     rate = 1.0 / float(np.mean(np.diff(e.t)))
     measured = complete_positions(problem.dofs, e)
     if cutoff is None:
-        steps = np.array([(e.resolution or {}).get(dof, 0.0) for dof in problem.axes])
-        cutoff = min(quiet_cutoff(rate, measured, steps), GAP / longest)
+        quiet = quiet_cutoff(rate, measured, resolutions(problem.axes, e))
+        cutoff = min(quiet, GAP / longest)
     q = _smooth(measured, rate, cutoff)
     v = np.gradient(q, 1.0 / rate, axis=0)
     a = np.gradient(v, 1.0 / rate, axis=0)
@@ -138,8 +139,8 @@ def rows_of(problem: Problem, e: Experiment, names: Sequence[str], cutoff: float
     # Columns that are computed at few samples are read at those next to the rows.
     kept = np.minimum(at * coarse, e.t.size - 1)
     rates = np.gradient(tau, 1.0 / rate, axis=0)
-    own, said = Filter(rate, cutoff, kept), tuple((e.meta or {}).get("remarks", ()))
-    return Rows(e.t[kept], tau[kept], rates[kept], rest[at], Y[at], q, v, own, said)
+    own = Filter(rate, cutoff, kept)
+    return Rows(e.t[kept], tau[kept], rates[kept], rest[at], Y[at], q, v, own, e.remarks)
 
 
 def _torque(e: Experiment, dof: str, name: str) -> np.ndarray:
@@ -161,13 +162,11 @@ def _without_stale(problem: Problem, e: Experiment) -> Experiment:
     if not stale.any():
         return e
     keep = ~stale
-    meta = dict(e.meta or {})
     said = f"{stale.sum():,} rows repeat the positions of the row before, they were left out"
-    meta["remarks"] = (*meta.get("remarks", ()), said)
     u = {k: np.asarray(x)[keep] for k, x in (e.u or {}).items()}
     y = {k: np.asarray(e.y[k])[keep] for k in problem.axes}
     resolution = {k: x for k, x in (e.resolution or {}).items() if k in y}
-    return Experiment(e.t[keep], u, y, meta=meta, resolution=resolution)
+    return Experiment(e.t[keep], u, y, meta=e.meta, resolution=resolution).with_remarks(said)
 
 
 def _smooth(x: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
@@ -203,3 +202,64 @@ def _linear(problem: Problem, names: Sequence[str], t, q, v, a):
     Y, left = both(*map(jnp.asarray, (t, q, v, a)))
     rest = left - jnp.einsum("snlk,lk->sn", Y, start)
     return np.asarray(Y).reshape(*left.shape, -1), np.asarray(rest)
+
+
+#: Least part of the largest eigenvalue of a pseudo-inertia: bodies of thin rods have zeros.
+LEAST = 1e-9
+#: Places of the ten free numbers of a lower triangle, and of its diagonal.
+TRIANGLE, DIAGONAL = np.tril_indices(4), np.arange(4)
+
+
+def numbers_of(m, com, J) -> Float[Array, " 10"]:
+    """The numbers ``pi`` (10,) of a body: mass, its first moments, ``Ixx, Iyy, Izz, Ixy, Ixz, Iyz``
+    about the origin of the link's frame."""
+    x, y, z = com
+    added = jnp.stack([y * y + z * z, x * x + z * z, x * x + y * y, -x * y, -x * z, -y * z])
+    return jnp.concatenate([jnp.stack([m, m * x, m * y, m * z]), jnp.stack([*J]) + m * added])
+
+
+def body_of(numbers):
+    """Mass, centre of mass and inertia about it, of the numbers ``pi`` (10,)."""
+    m, com = numbers[0], numbers[1:4] / numbers[0]
+    about = numbers_of(m, com, jnp.zeros(6))[4:]
+    return m, com, numbers[4:] - about
+
+
+def with_numbers(link: Link, numbers: np.ndarray) -> Link:
+    """A copy of ``link`` with the inertia ``numbers`` (10,)."""
+    m, com, J = (np.asarray(x) for x in body_of(jnp.asarray(numbers)))
+    return dataclasses.replace(link, m=float(m), com=tuple(com.tolist()), J=tuple(J.tolist()))
+
+
+def pseudo_inertia(numbers: np.ndarray) -> Float[np.ndarray, "4 4"]:
+    """The pseudo-inertia of the numbers ``pi`` (10,)."""
+    xx, yy, zz, xy, xz, yz = numbers[4:]
+    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    found = np.empty((4, 4))
+    found[:3, :3] = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    found[:3, 3] = found[3, :3] = numbers[1:4]
+    found[3, 3] = numbers[0]
+    return found
+
+
+def root_of(numbers: np.ndarray) -> Float[np.ndarray, "4 4"]:
+    """The lower triangle ``L`` with ``L L^T`` the pseudo-inertia, of the nearest body that
+    exists."""
+    values, vectors = np.linalg.eigh(pseudo_inertia(numbers))
+    values = np.maximum(values, LEAST * values[-1])
+    return np.linalg.cholesky((vectors * values) @ vectors.T)
+
+
+def existing(root: Float[Array, "4 4"], change: Float[Array, " 10"]) -> Float[Array, " 10"]:
+    """The numbers ``pi`` (10,) of the body whose pseudo-inertia has the root ``root T``.
+
+    ``T``: lower triangle with the entries ``change``, on its diagonal their exponentials; so
+    ``change = 0`` is the body of ``root``, and every change is a body that exists.
+    """
+    T = jnp.zeros((4, 4)).at[TRIANGLE].set(change)
+    T = T.at[DIAGONAL, DIAGONAL].set(jnp.exp(jnp.diag(T)))
+    L = jnp.asarray(root) @ T
+    P = L @ L.T
+    inertia = jnp.trace(P[:3, :3]) * jnp.eye(3) - P[:3, :3]
+    products = jnp.stack([inertia[0, 1], inertia[0, 2], inertia[1, 2]])
+    return jnp.concatenate([P[3:, 3], P[:3, 3], jnp.diag(inertia), products])

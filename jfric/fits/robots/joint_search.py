@@ -24,9 +24,8 @@ from jfric.fits.robots.joint_laws import (
     nearby,
     starting,
 )
-from jfric.fits.robots.joint_rows import Rows
-from jfric.fits.robots.link_inertia import existing, root_of
-from jfric.fits.uncertainty.autocorrelation import bandwidth, long_run_covariance
+from jfric.fits.robots.joint_rows import Rows, existing, root_of
+from jfric.fits.uncertainty.residual_series import bandwidth, long_run_covariance
 
 #: Rounds in which the size of each joint's residuals is taken from the last.
 ROUNDS = 3

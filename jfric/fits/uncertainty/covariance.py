@@ -11,10 +11,9 @@ import numpy as np
 from jfric.errors import ProblemError, nearest
 from jfric.fits.estimate import Estimate
 from jfric.fits.losses import Squares
-from jfric.fits.optimise.stepped import Cloud
-from jfric.fits.uncertainty.autocorrelation import bandwidth, long_run_covariance
+from jfric.fits.optimise.direct_search import Cloud
 from jfric.fits.uncertainty.noise_model import autoregressive_covariance
-from jfric.fits.uncertainty.residual_series import residual_series
+from jfric.fits.uncertainty.residual_series import bandwidth, long_run_covariance, residual_series
 from jfric.numerics.printing import printable
 
 Method = Literal["autoregressive", "hac", "gauss-newton"]
@@ -50,7 +49,7 @@ class Covariance:
     log: np.ndarray
     bounds: tuple[np.ndarray, np.ndarray]
     #: Combinations of parameters that the data do not determine: parts of their ranges by name.
-    unidentified: tuple[dict[str, float], ...]
+    unidentified: tuple[dict[str, float], ...] = ()
     #: Lags of the autocorrelation that were counted, for each experiment.
     lags: tuple[int, ...] = ()
     #: Degrees of freedom (P,) of the variances, infinite if these are taken as known.
@@ -209,19 +208,14 @@ def covariance(
         raise ProblemError(
             f"method: found {method!r}{nearest(method, METHODS)}, allowed are {', '.join(METHODS)}"
         )
-    layout, objective = fit.objective.layout, fit.objective
+    layout, objective, size = fit.objective.layout, fit.objective, fit.objective.layout.size
     if fit.cloud is not None:
         return _of_cloud(fit, fit.cloud)
-    at_bound, size = layout.at_bound(fit.vector), layout.size
-    normal = objective.normal(fit.vector[None])
-    hessian = normal.hessian[0]
-    ranges = layout.ranges(fit.vector)
+    normal = objective.normal_at(fit.vector)
+    hessian, ranges = normal.hessian, layout.ranges(fit.vector)
     # The simulation fails at the fit, or does not reach every sample.
-    if not (np.isfinite(normal.cost[0]) and np.all(np.isfinite(hessian))):
-        nothing = np.full((size, size), np.nan)
-        return Covariance(
-            fit.names, fit.vector, nothing, method, at_bound, layout.log, layout.bounds, ()
-        )
+    if not (np.isfinite(normal.cost) and np.all(np.isfinite(hessian))):
+        return _made(fit, np.full((size, size), np.nan), method)
     values, vectors = np.linalg.eigh(hessian * np.outer(ranges, ranges))
     known = values > 1.0 / UNIDENTIFIED**2
     # Directions in parts of the ranges; directions that are not known carry no finite error.
@@ -242,19 +236,14 @@ def covariance(
         {fit.names[j]: float(v[j]) for j in np.argsort(-np.abs(v)) if abs(v[j]) > 0.05}
         for v in vectors[:, ~known].T
     ]
-    return Covariance(
-        fit.names,
-        fit.vector,
-        matrix,
-        method,
-        at_bound,
-        layout.log,
-        layout.bounds,
-        tuple(directions),
-        counted,
-        degrees,
-        orders,
-    )
+    return _made(fit, matrix, method, tuple(directions), counted, degrees, orders)
+
+
+def _made(fit: Estimate, matrix: np.ndarray, method: str, *rest, **more) -> Covariance:
+    """The covariance of ``fit`` with its names, values and bounds."""
+    layout = fit.objective.layout
+    known = layout.at_bound(fit.vector), layout.log, layout.bounds
+    return Covariance(fit.names, fit.vector, matrix, method, *known, *rest, **more)
 
 
 def _of_cloud(fit: Estimate, cloud: Cloud) -> Covariance:
@@ -264,8 +253,7 @@ def _of_cloud(fit: Estimate, cloud: Cloud) -> Covariance:
     lost = np.sqrt(np.diagonal(matrix)) > FILLED * layout.ranges(fit.vector)
     lost |= not cloud.explained
     matrix[lost, lost] = np.inf
-    known = fit.names, fit.vector, matrix, "objective", layout.at_bound(fit.vector), layout.log
-    return Covariance(*known, layout.bounds, (), cloud=cloud)
+    return _made(fit, matrix, "objective", cloud=cloud)
 
 
 def _by_scores(

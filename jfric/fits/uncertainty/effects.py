@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.fits.curve_prior import with_elements
 from jfric.fits.estimate import Estimate
 from jfric.fits.free import Free
 from jfric.fits.full_paths import full_experiment, full_free, full_signals
@@ -101,11 +102,7 @@ def _with_elements(problem: Problem) -> tuple[Problem, dict[str, dict[str, Free]
         groups[kind] = {
             f"{section}.{name}.{letter}": Free(0.0, 1.0, scale="linear") for name in own
         }
-    changed = Problem(
-        problem.dofs, elements, initial=problem.initial, time=problem.time,
-        parameters=problem.parameters, matrices=problem.matrices, follows=problem.follows,
-    )  # fmt: skip
-    return changed, groups
+    return with_elements(problem, elements), groups
 
 
 def _measured(fit: Estimate, system: Problem) -> dict[str, dict[str, Free]]:

@@ -151,12 +151,11 @@ class Point:
     @functools.cached_property
     def normal(self) -> Normal:
         """Cost, gradient and Gauss-Newton matrix."""
-        return Normal(*(a[0] for a in self.objective.normal(self.vector[None])))
+        return self.objective.normal_at(self.vector)
 
     def linearised(self) -> Linearisation:
         """Predictions, residuals and derivatives at the point."""
-        found = self.objective.linearise(self.vector[None])
-        return Linearisation(*(a[0] for a in found))
+        return self.objective.linearised_at(self.vector)
 
 
 def widened(found: Covariance, error: ModelError) -> Covariance:

@@ -16,9 +16,8 @@ from jaxtyping import Bool, Float
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.inverse_model import MOTION
 from jfric.fits.objective import Linearisation, Objective
-from jfric.fits.uncertainty.autocorrelation import autocorrelation
 from jfric.fits.uncertainty.noise_model import Sandwich, autoregressive_covariance
-from jfric.fits.uncertainty.residual_series import ResidualSeries, series_of
+from jfric.fits.uncertainty.residual_series import ResidualSeries, autocorrelation, series_of
 
 #: Lags of the test of whiteness, and those of the dependence on the motion, in samples.
 LAGS, DELAYS = 20, (0, 1, 2, 4, 8, 16)

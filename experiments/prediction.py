@@ -21,7 +21,7 @@ def relative_error(result: FitResult, experiment: Experiment | None = None) -> f
     objective = result.objective
     if experiment is not None:
         objective = _on(result, experiment)
-    predicted = objective.linearise(result.vector[None]).predicted[0]
+    predicted = objective.linearised_at(result.vector).predicted
     measured, used = np.asarray(objective.measured), objective.weight > 0
     return float(np.linalg.norm((predicted - measured)[used]) / np.linalg.norm(measured[used]))
 
