@@ -14,7 +14,7 @@ from jfric.fits.data.experiment import Experiment
 from jfric.fits.free import Free
 from jfric.fits.objective import Objective, chunk_of, weighted
 from jfric.fits.optimise.growing import global_sample
-from jfric.fits.optimise.levenberg_marquardt import Outcome, levenberg_marquardt
+from jfric.fits.optimise.levenberg_marquardt import Members, Outcome, levenberg_marquardt
 from jfric.fits.recipe import prepare
 from jfric.numerics.printing import printable
 from jfric.system.problem import Problem
@@ -90,20 +90,26 @@ def fit_batch(
     def normal(x, members):
         return objective.normal(x, measured[members], chunk=chunk)
 
-    x = points[_best(objective, points, measured, chunk)]
-    found = levenberg_marquardt(normal, layout, x, max_iterations=max_iterations)
+    def fitted(x, members) -> Members:
+        def own(x, which):
+            return normal(x, members[which])
+
+        return levenberg_marquardt(own, layout, x, max_iterations=max_iterations)
+
+    found = fitted(points[_best(objective, points, measured, chunk)], np.arange(len(measured)))
     other = _best(objective, found.x, measured, chunk)
     members = np.flatnonzero((other != np.arange(other.size)) & (starts > 1))
     if members.size:
-        again = levenberg_marquardt(
-            lambda x, which: normal(x, members[which]),
-            layout,
-            found.x[other[members]],
-            max_iterations=max_iterations,
-        )
+        again = fitted(found.x[other[members]], members)
         better = ~(again.cost >= found.cost[members])
         for name in ("z", "x", "cost", "outcome", "iterations"):
             getattr(found, name)[members[better]] = getattr(again, name)[better]
+    return _result(objective, found, measured, chunk)
+
+
+def _result(objective: Objective, found: Members, measured: np.ndarray, chunk: int) -> BatchFit:
+    """The estimates with their Gauss-Newton covariance, NaN where a fit failed."""
+    layout = objective.layout
     hessian = objective.normal(found.x, measured, chunk=chunk).hessian
     good = np.isfinite(found.cost)
     eye = np.eye(layout.size)

@@ -293,13 +293,10 @@ def _plain(
         numbers = [float(problem.parameters[n]) for n in side.names]
         curves.append(tuple((side.matrix @ np.array(numbers)).tolist()))
     curve = Directional(*curves) if len(curves) == 2 else curves[0]
-    elements = {k: dict(group) for k, group in problem.elements.items()}
-    part = elements[section][name]
-    elements[section][name] = replace(part, law=replace(law, curve=curve, mu_s=None))
+    part = replace(problem.section(section)[name], law=replace(law, curve=curve, mu_s=None))
     own = {n for side in sides for n in side.names}
-    return with_elements(
-        problem, elements, {k: v for k, v in problem.parameters.items() if k not in own}
-    )
+    kept = {k: v for k, v in problem.parameters.items() if k not in own}
+    return with_elements(problem, {section: {name: part}}, kept)
 
 
 def _best_tau(found: FitResult, bends: Sequence[str], tau: float, first: float) -> float:

@@ -13,7 +13,7 @@ penalties, Statistical Science 11 (1996).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -106,18 +106,22 @@ def with_bends(problem: Problem, element: str | None) -> tuple[Problem, list[Sid
     texts = [_texts(side) for side in sides]
     curve = Directional(*texts) if len(texts) == 2 else texts[0]
     part: Friction = problem.section(section)[name]
-    elements = {k: dict(group) for k, group in problem.elements.items()}
-    elements[section][name] = replace(part, law=replace(law, curve=curve, mu_s=None))
-    changed = with_elements(problem, elements, {**problem.parameters, **numbers})
-    return changed, sides
+    part = replace(part, law=replace(law, curve=curve, mu_s=None))
+    numbers = {**problem.parameters, **numbers}
+    return with_elements(problem, {section: {name: part}}, numbers), sides
 
 
 def with_elements(
     problem: Problem,
-    elements: Mapping[str, Mapping[str, Any]],
+    changed: Mapping[str, Mapping[str, Any]],
     parameters: Mapping[str, Any] | None = None,
+    without: Container[str] = (),
 ) -> Problem:
-    """``problem`` with other ``elements`` by section and name, and other shared ``parameters``."""
+    """``problem`` with new or ``changed`` elements by section and name, ``without`` some sections,
+    and with other shared ``parameters``."""
+    elements = {k: dict(group) for k, group in problem.elements.items() if k not in without}
+    for section, group in changed.items():
+        elements[section] = {**elements.get(section, {}), **group}
     return Problem(
         problem.dofs,
         elements,

@@ -127,13 +127,10 @@ def check(
         )
     _motion(task, x[0], report)
     best = np.argsort(normal.cost, kind="stable")[:2]
+    in_steps = "acts in steps, which its derivative does not foresee: the fit searches without it"
     for i in np.flatnonzero(stepped(objective, x[best])):
         size[:, i] = np.inf
-        report.add(
-            "remark",
-            layout.names[i],
-            "acts in steps, which its derivative does not foresee: the fit searches without it",
-        )
+        report.add("remark", layout.names[i], in_steps)
     nothing = _influence(task, size, report)
     # If a parameter has no influence at the start, the best point of the sample tells more.
     moves = np.isfinite(normal.cost[0]) and np.all(nothing | (size[0] > NOTHING))

@@ -163,12 +163,9 @@ def inverse_regression(
         )
     given, chosen = chosen, [at_even_steps(problem.dofs, e, "linear") for e in chosen]
     parts = [_equations(problem, e, paths, cutoff, decimate, slowest) for e in chosen]
-    n = len(problem.axes)
-    A = np.concatenate([p[0][:, i] for p in parts for i in range(n)])
-    b = np.concatenate([p[1][:, i] for p in parts for i in range(n)])
-    t = np.concatenate([p[2] for p in parts for _ in range(n)])
-    sizes = [len(p[2]) for p in parts for _ in range(n)]
-    groups = np.repeat(np.arange(len(sizes)), sizes)
+    rows = [(A[:, i], b[:, i], t) for A, b, t in parts for i in range(len(problem.axes))]
+    A, b, t = (np.concatenate(column) for column in zip(*rows, strict=True))
+    groups = np.repeat(np.arange(len(rows)), [len(row[2]) for row in rows])
     made = [e for e, before in zip(chosen, given, strict=True) if e is not before]
     remarks = tuple(dict.fromkeys(e.remarks[-1] for e in made))
     return Regression(paths, _least_squares(A, b, paths), A, b, t, groups, remarks)

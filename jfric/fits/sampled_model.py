@@ -68,18 +68,9 @@ class SampledModel(AbstractModel):
     width: float | None = eqx.field(static=True, default=None)
     steady: bool = eqx.field(static=True, default=False)
 
-    def __init__(
-        self,
-        problem: Problem,
-        controller: Controller | None = None,
-        hold: str = "zero",
-        substeps: int = 1,
-        width: float | None = None,
-        steady: bool = False,
-    ):
-        self.problem, self.controller = build(problem), full_controller(problem, controller)
-        self.hold, self.substeps, self.width = hold, substeps, width
-        self.steady = steady
+    def __post_init__(self):
+        self.problem = build(self.problem)
+        self.controller = full_controller(self.problem, self.controller)
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
         """Raise :class:`jfric.ProblemError` for inputs or signals that cannot be simulated."""

@@ -112,25 +112,18 @@ class SteadyModel(AbstractModel):
     """
 
     problem: Problem
-    solver: EventDriven
+    solver: EventDriven = None  # pyright: ignore
     transient: float | None = None
     section: str | None = eqx.field(static=True, default=None)
     segments: int = eqx.field(static=True, default=1)
 
-    def __init__(
-        self,
-        problem: Problem,
-        solver: EventDriven | None = None,
-        transient: float | None = None,
-        section: str | None = None,
-        segments: int = 1,
-    ):
-        solver = EventDriven(max_events=EVENTS) if solver is None else solver
-        if isinstance(solver, EventDriven) and solver.max_events == 0:
+    def __post_init__(self):
+        self.problem = build(self.problem)
+        own = EventDriven(max_events=0) if self.solver is None else self.solver
+        if isinstance(own, EventDriven) and own.max_events == 0:
             # Only the log of an orbit is used, so there is room for its events.
-            solver = dataclasses.replace(solver, max_events=EVENTS)
-        self.problem, self.solver, self.transient = build(problem), solver, transient
-        self.section, self.segments = section, segments
+            own = dataclasses.replace(own, max_events=EVENTS)
+        self.solver = own
 
     @property
     def runs_in_time(self) -> bool:

@@ -272,15 +272,11 @@ def prepare_basins(
     longest: int = 8,
     tolerance: float = 1e-7,
     give_up: int = 500,
-    method: str = "grid",
-    samples: int | None = None,
-    seed: int = 0,
     solver: AbstractSolver | None = None,
-    config: str | None = None,
     title: str = "",
-    command: str = "",
+    **design: Any,
 ) -> Prepared:
-    """The checked sweep that :func:`basins` runs."""
+    """The checked sweep that :func:`basins` runs; ``design``: further settings of a sweep."""
     require_count("longest", longest, 1, LONGEST)
     require_count("give_up", give_up, longest + 3, OUTPUTS)
     if not 0.0 < tolerance < NEAR:
@@ -295,18 +291,8 @@ def prepare_basins(
         )
     problem = lasting(problem, chosen, give_up)
     seen = Attractor(chosen, len(problem.axes), longest, tolerance, give_up)
-    return prepare(
-        problem,
-        plane,
-        [seen],
-        method=method,
-        samples=samples,
-        seed=seed,
-        solver=solver,
-        config=config,
-        title=title or "basins with jfric",
-        command=command,
-    )
+    title = title or "basins with jfric"
+    return prepare(problem, plane, [seen], solver=solver, title=title, **design)
 
 
 def run_basins(prepared: Prepared, **execution: Any) -> tuple[Basins, Summary]:

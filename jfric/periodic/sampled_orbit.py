@@ -360,10 +360,6 @@ def _recurrences(
     return [_Guess(begins + base * at, n, scale) for _, at, n in sorted(found)[:CANDIDATES]]
 
 
-def _go(solver: EventDriven, problem: Problem, state: Any, until) -> Any:
-    return solver.advance(problem, state, until)
-
-
 def _numbers(state: Any) -> Any:
     """The numbers of the map: motion, and what controllers remember."""
     loops = state.loops
@@ -446,5 +442,5 @@ def _orbit(problem, solver, begun, samples, base, x, slopes, residual, status) -
     return SampledOrbit(*known, jnp.full_like(begun.q, jnp.nan), residual, status)
 
 
-_advanced = Kept(_go, options=quick_options)
+_advanced = Kept(EventDriven.advance, options=quick_options)
 _mapped = Kept(_map, options=quick_options)

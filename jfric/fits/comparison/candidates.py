@@ -106,28 +106,8 @@ def candidate_laws(
         size, element = size * float(element.limit(0.0)), replace(element, limit=Constant(1.0))
     if not size > 0.0:
         raise ProblemError(f"friction: found a friction of {size:g}, a positive start is needed")
-    low, high = (part * size for part in RANGE)
-    # Dampers are removed: their present sum is the start of the viscous part.
     damping = sum(float(d.c) for d in resolved.section("damper").values())
-    damping = min(max(damping or size / speed, low / speed), high / speed)
-    force, alone = Free(low, high, init=size), Free(low / speed, high / speed, init=damping)
-    # A viscous part added to a constant one may be zero: a lower bound above zero would be wrong.
-    rate = Free(0.0, high / speed, init=damping, scale="linear")
-    sided = {f"F_c_{side}": force for side in SIDES} | {f"F_v_{side}": rate for side in SIDES}
-    fall = {
-        "F_s": Free(-size, 10.0 * size, init=BEGIN * size, scale="linear"),
-        "v_s": Free(1e-3 * speed, 10.0 * speed, init=0.1 * speed),
-    }
-    # At most half of the transmitted force is lost; the fit begins at a thousandth of this bound.
-    grow = {"kappa": Free(0.0, 1.0 / size, init=1e-3 / size, scale="linear")}
-    candidates: dict[str, dict[str, Free]] = {
-        "viscous": {"F_v": alone},
-        "Coulomb": {"F_c": force},
-        "Coulomb + viscous": {"F_c": force, "F_v": rate},
-        "asymmetric": sided,
-        "Stribeck": sided | fall,
-        "load-dependent": sided | fall | grow,
-    }
+    candidates = _plain(size, damping, speed)
     if not loads or not _carried(problem):
         del candidates["load-dependent"]
     candidates |= _more(element, candidates, size, travel, period)
@@ -141,6 +121,32 @@ def candidate_laws(
         )
         for title, free in candidates.items()
     ]
+
+
+def _plain(size: float, damping: float, speed: float) -> dict[str, dict[str, Free]]:
+    """Coefficients of laws without memory, for friction and dampers of a certain ``size`` at the
+    ``speed``."""
+    low, high = (part * size for part in RANGE)
+    # Dampers are removed: their present sum is the start of the viscous part.
+    damping = min(max(damping or size / speed, low / speed), high / speed)
+    force, alone = Free(low, high, init=size), Free(low / speed, high / speed, init=damping)
+    # A viscous part added to a constant one may be zero: a lower bound above zero would be wrong.
+    rate = Free(0.0, high / speed, init=damping, scale="linear")
+    sided = {f"F_c_{side}": force for side in SIDES} | {f"F_v_{side}": rate for side in SIDES}
+    fall = {
+        "F_s": Free(-size, 10.0 * size, init=BEGIN * size, scale="linear"),
+        "v_s": Free(1e-3 * speed, 10.0 * speed, init=0.1 * speed),
+    }
+    # At most half of the transmitted force is lost; the fit begins at a thousandth of this bound.
+    grow = {"kappa": Free(0.0, 1.0 / size, init=1e-3 / size, scale="linear")}
+    return {
+        "viscous": {"F_v": alone},
+        "Coulomb": {"F_c": force},
+        "Coulomb + viscous": {"F_c": force, "F_v": rate},
+        "asymmetric": sided,
+        "Stribeck": sided | fall,
+        "load-dependent": sided | fall | grow,
+    }
 
 
 def _more(
@@ -186,10 +192,8 @@ def curve_candidate(problem: Problem, fastest: float, values: Mapping[str, float
     level, slope = (values[f"parameters.{key}"] for key in ("F_c", "F_v"))
     flat = tuple((level + slope * speeds).tolist())
     law = FrictionCurve(tuple(speeds.tolist()), Directional(flat, flat))
-    elements = {k: dict(v) for k, v in candidate.problem.elements.items()}
-    elements["friction"] = {name: replace(element, law=law)}
-    changed = with_elements(problem, elements)
-    return Candidate(CURVE, changed, {})
+    changed = {"friction": {name: replace(element, law=law)}}
+    return Candidate(CURVE, with_elements(problem, changed, without=("damper",)), {})
 
 
 def _with_law(problem: Problem, name: str, element: Friction, free: Mapping[str, Free]) -> Problem:
@@ -208,17 +212,16 @@ def _with_law(problem: Problem, name: str, element: Friction, free: Mapping[str,
         v_s="$v_s" if falls else 1.0,
         mu_v=of_sides("F_v"),
     )
-    elements = {k: dict(v) for k, v in problem.elements.items() if k != "damper"}
     load: dict[str, Any] = {}
     if "kappa" in free:
         load = {"load": _carried(problem), "kappa": "$kappa"}
     if "period" in free:
         wave: Any = ("$cosine",), ("$sine",)
         load = {"position": PeriodicFactor("$period", *wave)}
-    elements["friction"] = {name: replace(element, law=law, **load)}
+    changed = {"friction": {name: replace(element, law=law, **load)}}
     # Bounds are checked one by one: a low F_c beside a negative F_s is no friction.
     numbers = {k: 0.0 if k == "F_s" else f.init for k, f in free.items()}
-    return with_elements(problem, elements, {**problem.parameters, **numbers})
+    return with_elements(problem, changed, {**problem.parameters, **numbers}, ("damper",))
 
 
 def _remembering(
@@ -235,11 +238,9 @@ def _remembering(
         "LuGre": lambda: LuGre(w, sigma0="$sigma", F_c="$F_c", F_s="$F_c+$drop", v_s="$v_s"),
     }[title]()
     section = next(s for s, kind in (HYSTERESIS | BRISTLES).items() if type(law) is kind)
-    elements = {k: dict(v) for k, v in problem.elements.items() if k not in ("damper", "friction")}
-    elements[section] = {**elements.get(section, {}), name: law}
-    elements["damper"] = {name: Damper(w, "$F_v")}
-    numbers = {k: f.init for k, f in free.items()}
-    return with_elements(problem, elements, {**problem.parameters, **numbers})
+    changed = {section: {name: law}, "damper": {name: Damper(w, "$F_v")}}
+    numbers = {**problem.parameters, **{k: f.init for k, f in free.items()}}
+    return with_elements(problem, changed, numbers, ("damper", "friction"))
 
 
 def _carried(problem: Problem) -> list[str]:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -135,7 +135,7 @@ def _joined(first: Experiment, beside: Beside, path: Path) -> Experiment:
 def _experiment(data: Measured, table: Table, path: Path, name: str) -> Experiment:
     where = f"{path}" if data.records is None else f"{path}, {name}"
     t = _times(data, table, where)
-    shape, there = t.shape, np.isfinite(t)
+    there = np.isfinite(t)
     # Only columns with times of their own may end later than those of the record.
     rows, t = np.flatnonzero(there), t[there]
     # Rounding of written times must not decide whether a sample lies in the interval.
@@ -169,8 +169,48 @@ def _experiment(data: Measured, table: Table, path: Path, name: str) -> Experime
     if many:
         said = f"{many:,} samples are at the time of another"
         remarks.append(f"{said}: of each signal the first number at a time counts")
-    groups: dict[str, Any] = {"y": {}, "u": {}}
-    for letter, group in groups.items():
+    samples = _Samples(data, table, where, t, there, rows, starts, inside, remarks)
+    y, u = (samples.columns(letter) for letter in "yu")
+    t = t[starts][inside]
+    if data.time is not None and abs(t[0]) > FAR * np.ptp(t):
+        remarks.append(f"times count from the first sample, at {t[0]:.9g} s")
+        t = t - t[0]
+    remarks += clock_remarks(t) if data.time is not None else ()
+    missing = {k: np.isfinite(v) for k, v in y.items()}
+    for k, there in missing.items():
+        if not there.all():
+            said = f"{np.sum(~there):,} of {there.size:,} samples of {k} are missing and left out"
+            remarks.append(said)
+    mask = None if all(m.all() for m in missing.values()) else missing
+    resolution = {k: c.resolution for k, c in data.y.items() if c.resolution is not None}
+    known = {}
+    for pattern, numbers in data.known.items():
+        known |= numbers if fnmatch.fnmatchcase(name, pattern) else {}
+    meta = {"name": name, **({"remarks": tuple(remarks)} if remarks else {})}
+    try:
+        return Experiment(t, u, y, mask=mask, meta=meta, resolution=resolution, known=known)
+    except ProblemError as error:
+        raise ProblemError(f"{where}: {error}") from None
+
+
+class _Samples(NamedTuple):
+    """Times (m,) of a table, ``there`` where there are some, in ``rows``; the first sample of each
+    time, and whether it lies ``inside`` the interval asked for."""
+
+    data: Measured
+    table: Table
+    where: str
+    t: np.ndarray
+    there: np.ndarray
+    rows: np.ndarray
+    starts: np.ndarray
+    inside: np.ndarray
+    remarks: list[str]
+
+    def columns(self, letter: str) -> dict[str, np.ndarray]:
+        """Measured quantities (``y``) or inputs (``u``) at the samples, in SI."""
+        data, table, where, remarks = self.data, self.table, self.where, self.remarks
+        found, shape = {}, self.there.shape
         for quantity, column in getattr(data, letter).items():
             field = f"data.{letter}.{quantity}"
             values = _values(table, column, field, where, remarks)
@@ -182,40 +222,17 @@ def _experiment(data: Measured, table: Table, path: Path, name: str) -> Experime
                 )
             own = _own_times(data, table, column, where)
             if own is None:
-                values = values[there]
+                values = values[self.there]
             else:
-                values = at_times(t, own, values, held=letter == "u")
+                values = at_times(self.t, own, values, held=letter == "u")
                 remarks.append(
                     f"{quantity} has times of its own, and was brought to those of the record"
                 )
-            values = first_of_each(t, values)
+            values = first_of_each(self.t, values)
             if letter == "u":
-                values = _without_gaps(values, data, field, where, table, rows, remarks)
-            group[quantity] = values[inside]
-    t = t[starts][inside]
-    if data.time is not None and abs(t[0]) > FAR * np.ptp(t):
-        remarks.append(f"times count from the first sample, at {t[0]:.9g} s")
-        t = t - t[0]
-    remarks += clock_remarks(t) if data.time is not None else ()
-    missing = {k: np.isfinite(v) for k, v in groups["y"].items()}
-    for k, there in missing.items():
-        if not there.all():
-            said = f"{np.sum(~there):,} of {there.size:,} samples of {k} are missing and left out"
-            remarks.append(said)
-    resolution = {
-        k: column.resolution for k, column in data.y.items() if column.resolution is not None
-    }
-    mask = None if all(m.all() for m in missing.values()) else missing
-    known = {}
-    for pattern, numbers in data.known.items():
-        known |= numbers if fnmatch.fnmatchcase(name, pattern) else {}
-    meta = {"name": name, **({"remarks": tuple(remarks)} if remarks else {})}
-    try:
-        return Experiment(
-            t, groups["u"], groups["y"], mask=mask, meta=meta, resolution=resolution, known=known
-        )
-    except ProblemError as error:
-        raise ProblemError(f"{where}: {error}") from None
+                values = _without_gaps(values, data, field, where, table, self.rows, remarks)
+            found[quantity] = values[self.inside]
+        return found
 
 
 def _times(data: Measured, table: Table, where: str) -> np.ndarray:

@@ -209,12 +209,10 @@ def _bare(problem: Problem) -> Problem:
 
 def _identified(problem: Problem, search: Search, fitted: Fitted, found: Sequence[Found]):
     """The robot with the friction and inertias that were found."""
-    left = ("friction", "damper", *BRISTLES)
-    elements = {k: dict(problem.section(k)) for k in problem.elements if k not in left}
-    numbers = fitted.inertia.reshape(-1, 10)
-    for name, own in zip(search.links, numbers, strict=True):
-        elements["link"][name] = with_numbers(elements["link"][name], own)
+    links, numbers = problem.section("link"), fitted.inertia.reshape(-1, 10)
+    rows = zip(search.links, numbers, strict=True)
+    changed = {"link": {name: with_numbers(links[name], own) for name, own in rows}}
     for part in found:
         for (section, name), element in part.elements.items():
-            elements.setdefault(section, {})[name] = element
-    return with_elements(problem, elements)
+            changed.setdefault(section, {})[name] = element
+    return with_elements(problem, changed, without=("friction", "damper", *BRISTLES))

@@ -90,7 +90,7 @@ def _with_elements(problem: Problem) -> tuple[Problem, dict[str, dict[str, Free]
         groups["mass"] = masses
     if len(problem.axes) > MANY_DOFS:
         return problem, groups
-    elements = {section: dict(group) for section, group in problem.elements.items()}
+    changed: dict[str, dict[str, Any]] = {}
     for section, letter, kind, make in (
         ("damper", "c", "viscous", Damper),
         ("load", "F", "asymmetry", Load),
@@ -98,11 +98,11 @@ def _with_elements(problem: Problem) -> tuple[Problem, dict[str, dict[str, Free]
     ):
         names = {dof: f"{ADDED}_{dof}" for dof in problem.axes}
         own = {name: make(dof, 0.0) for dof, name in names.items()}
-        elements[section] = {**elements.get(section, {}), **own}
+        changed[section] = own
         groups[kind] = {
             f"{section}.{name}.{letter}": Free(0.0, 1.0, scale="linear") for name in own
         }
-    return with_elements(problem, elements), groups
+    return with_elements(problem, changed), groups
 
 
 def _measured(fit: Estimate, system: Problem) -> dict[str, dict[str, Free]]:

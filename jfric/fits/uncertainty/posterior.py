@@ -10,7 +10,7 @@ import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -178,7 +178,7 @@ def sample_chains(
     keys = jax.random.split(jax.random.key(seed), positions.shape[0])
     run = _chains(objective.residual, objective.loss.rho, layout.paths, count, warmup)
     found, accepted = run(
-        _Arrays(objective),
+        _Arrays.of(objective),
         jnp.asarray(positions),
         jnp.asarray(factor),
         jnp.asarray(own),
@@ -188,25 +188,24 @@ def sample_chains(
     return np.asarray(_parameters(layout, found)), np.asarray(accepted)
 
 
-class _Arrays(eqx.Module):
+class _Arrays(NamedTuple):
     """Parts of an objective for the log density, without measured values and weights."""
 
-    model: object
-    data: object
+    model: Any
+    data: Any
+    scale: Array
     columns: Array
     low: Array
     high: Array
     log: Array
     prior: Array
-    scale: Array
 
-    def __init__(self, objective: Objective):
-        layout = objective.layout
-        self.model, self.data = objective.model, objective.data
-        self.columns = jnp.asarray(layout.columns)
-        self.low, self.high = jnp.asarray(layout.low), jnp.asarray(layout.high)
-        self.log, self.prior = jnp.asarray(layout.log), jnp.asarray(layout.prior)
-        self.scale = jnp.asarray(objective.loss.scale)
+    @classmethod
+    def of(cls, objective: Objective) -> _Arrays:
+        """The parts of an objective."""
+        own, scale = objective.layout, objective.loss.scale
+        numbers = scale, own.columns, own.low, own.high, own.log, own.prior
+        return cls(objective.model, objective.data, *map(jnp.asarray, numbers))
 
 
 def _log_density(arrays: _Arrays, residual, rho, paths, position, measured, weight):
@@ -222,7 +221,7 @@ def _log_density(arrays: _Arrays, residual, rho, paths, position, measured, weig
 
 
 def _density(objective: Objective):
-    arrays = _Arrays(objective)
+    arrays = _Arrays.of(objective)
     paths, residual, rho = objective.layout.paths, objective.residual, objective.loss.rho
 
     def density(position, measured, weight):
