@@ -25,8 +25,7 @@ import numpy as np
 
 import jfric
 from jfric.files.read_toml import load_config
-from jfric.fits.comparison.criteria import OPEN, Setting, error
-from jfric.fits.comparison.folds import laps
+from jfric.fits.comparison.criteria import OPEN, Setting, error, laps
 from jfric.fits.data.measured_files import read_experiments
 from jfric.numerics.compilation import use_compilation_cache
 from jfric.verification.configs import shipped

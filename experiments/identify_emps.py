@@ -26,7 +26,7 @@ from prediction import relative_error
 import jfric
 from jfric.files.read_toml import load_config
 from jfric.fits.comparison.candidates import candidate_laws
-from jfric.fits.comparison.folds import laps
+from jfric.fits.comparison.criteria import laps
 from jfric.fits.data.measured_files import read_experiments
 from jfric.fits.inverse import inverse_regression
 from jfric.verification.configs import shipped

@@ -14,8 +14,16 @@ from jfric.files.write_toml import dump
 from jfric.fits.comparison import compare_laws
 from jfric.fits.comparison.candidates import candidate_laws
 from jfric.fits.comparison.compare_laws import _Comparison
-from jfric.fits.comparison.criteria import INVERSE, OPEN, WINDOWS, Setting, error, residual_of
-from jfric.fits.comparison.folds import folds_of, held_out_over_fitted
+from jfric.fits.comparison.criteria import (
+    INVERSE,
+    OPEN,
+    WINDOWS,
+    Setting,
+    error,
+    folds_of,
+    held_out_over_fitted,
+    residual_of,
+)
 from jfric.fits.comparison.residual_tests import Rows, residual_tests, wald
 from jfric.fits.comparison.trades import at_bounds, trades, trading_with
 from jfric.fits.inverse_model import inverse_experiments

@@ -86,13 +86,18 @@ class Linear:
         x = self.found(tau)
         information = self.information(tau)
         normal = SimpleNamespace(
-            gradient=(self.A.T @ (self.A @ x - self.b) + information * x)[None],
-            hessian=(self.A.T @ self.A + np.diag(information))[None],
+            gradient=self.A.T @ (self.A @ x - self.b) + information * x,
+            hessian=self.A.T @ self.A + np.diag(information),
         )
         none = np.zeros((1, 40, 1))
-        layout = SimpleNamespace(bounds=(np.zeros(6) + low, np.zeros(6) + high))
+        layout = SimpleNamespace(
+            bounds=(np.zeros(6) + low, np.zeros(6) + high),
+            prior_terms=lambda x: (0.0, information * x, information),
+        )
         self.names, self.vector, self.at_bound = tuple("abcdef"), x, np.zeros(6, int)
-        self.objective = SimpleNamespace(normal=lambda _: normal, weight=none + 1.0, layout=layout)
+        self.objective = SimpleNamespace(
+            normal_at=lambda _: normal, weight=none + 1.0, layout=layout
+        )
         self.linearised = lambda: SimpleNamespace(residuals=none)
 
     def information(self, tau):

@@ -20,7 +20,7 @@ from jfric.cli.main import app
 from jfric.figures.response_figure import rounded
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
-from jfric.periodic import lockstep
+from jfric.periodic import path_kernel
 from jfric.periodic.path import OrbitPoint, ResponseCurve
 from jfric.periodic.path_store import Store
 from jfric.verification.system_checks import system_jobs, system_results
@@ -92,7 +92,7 @@ def test_an_error_on_curves_side_by_side_reaches_the_caller(monkeypatch):
     def fails(calls, width):
         raise FloatingPointError("no program for this")
 
-    monkeypatch.setattr(lockstep, "batched", fails)
+    monkeypatch.setattr(path_kernel, "batched", fails)
     with pytest.raises(FloatingPointError, match="no program for this"):
         jfric.frequency_response(oscillator(), "load", 0.9, 1.0, over={"damper.c": [0.1, C]})
 

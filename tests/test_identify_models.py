@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.fits.losses import AbstractLoss
 from jfric.fits.model import AbstractModel, Prediction
+from jfric.fits.objective import AbstractLoss
 from jfric.fits.optimise.levenberg_marquardt import Outcome
 from jfric.fits.recipe import Recipe, from_words
 from jfric.fits.uncertainty.posterior import log_density

@@ -13,10 +13,9 @@ import jfric
 from jfric.cli.run_fit import free_of
 from jfric.files.read_toml import load_config
 from jfric.fits.comparison.candidates import candidate_laws
-from jfric.fits.comparison.criteria import CLOSED, JOINT, WINDOWS, Setting, error
-from jfric.fits.comparison.folds import laps
+from jfric.fits.comparison.criteria import CLOSED, JOINT, WINDOWS, Setting, error, laps
 from jfric.fits.data.measured_files import read_experiments
-from jfric.fits.data.measured_inputs import function_paths
+from jfric.fits.data.stacking import function_paths
 from jfric.fits.loop_delay import found_delay
 from jfric.fits.recipe import prepare
 from jfric.solvers.sampled.run import run_sampled

@@ -7,7 +7,6 @@ import pytest
 
 import jfric
 from jfric.fits.data.stacking import run_lengths, steps_of
-from jfric.fits.losses import LOSSES
 from jfric.fits.measurement import (
     acting,
     at_times,
@@ -17,6 +16,7 @@ from jfric.fits.measurement import (
     slopes,
     total_delay,
 )
+from jfric.fits.objective import LOSSES
 from jfric.fits.recipe import prepare
 
 T = np.linspace(0.0, 2.0, 41)

@@ -15,7 +15,7 @@ import pytest
 from scipy.signal import lfilter
 
 import jfric
-from jfric.fits.losses import AbstractLoss
+from jfric.fits.objective import AbstractLoss
 from jfric.fits.readings import doubtful_readings
 from jfric.fits.uncertainty.covariance import Covariance, covariance
 from jfric.fits.uncertainty.noise_tests import repeated, whiteness

@@ -19,11 +19,11 @@ from .hierarchical import fit_hierarchical as fit_hierarchical
 from .identifiability import check as check
 from .inverse import Regression as Regression
 from .inverse import inverse_regression as inverse_regression
-from .losses import Cauchy as Cauchy
-from .losses import Huber as Huber
-from .losses import SoftL1 as SoftL1
-from .losses import Squares as Squares
 from .model import AbstractModel as AbstractModel
+from .objective import Cauchy as Cauchy
+from .objective import Huber as Huber
+from .objective import SoftL1 as SoftL1
+from .objective import Squares as Squares
 from .optimise.descent import LBFGS as LBFGS
 from .optimise.descent import Adam as Adam
 from .optimise.direct_search import DirectSearch as DirectSearch

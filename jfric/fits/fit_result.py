@@ -14,9 +14,9 @@ from jfric.fits.data.experiment import Experiment, remarks_of
 from jfric.fits.data.stacking import labels
 from jfric.fits.estimate import Estimate
 from jfric.fits.free import Free
-from jfric.fits.losses import AbstractLoss
 from jfric.fits.minimise import Watch, solve
 from jfric.fits.model import AbstractModel
+from jfric.fits.objective import AbstractLoss
 from jfric.fits.optimise.levenberg_marquardt import AbstractOptimiser
 from jfric.fits.optimise.searches import AbstractSearch
 from jfric.fits.plausibility import remarks, unexplained

@@ -34,8 +34,7 @@ from jaxtyping import Array
 
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.data.measured_inputs import with_inputs
-from jfric.fits.data.stacking import Data
+from jfric.fits.data.stacking import Data, with_inputs
 from jfric.fits.force_balance import (
     BOX,
     at_even_steps,

@@ -10,8 +10,7 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.fits.free import Layout
-from jfric.fits.losses import Squares
-from jfric.fits.objective import Objective, failed
+from jfric.fits.objective import Objective, Squares, failed
 from jfric.fits.optimise.direct_search import (
     Cloud,
     direct_search,

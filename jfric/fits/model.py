@@ -19,8 +19,7 @@ from jaxtyping import Array, Float, Int
 
 from jfric.errors import ProblemError, nearest
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.data.measured_inputs import check_inputs, with_inputs
-from jfric.fits.data.stacking import Data
+from jfric.fits.data.stacking import Data, check_inputs, with_inputs
 from jfric.fits.measurement import (
     acting,
     measurement_parameters,

@@ -8,10 +8,12 @@ nothing is compiled anew, on as many threads as there are cores.
 
 from __future__ import annotations
 
+import abc
 import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,12 +22,93 @@ from jaxtyping import Array, Float
 
 from jfric.fits.data.stacking import Data
 from jfric.fits.free import Layout
-from jfric.fits.losses import AbstractLoss, Squares
 from jfric.fits.model import AbstractModel
 from jfric.numerics.compilation import no_options, quick_options
 from jfric.numerics.cores import cores
 from jfric.numerics.kept_programs import Kept
 from jfric.results.status import Status
+
+
+class AbstractLoss(abc.ABC):
+    """Loss of residuals; ``scale``: the residual, in noise levels, above which it counts less."""
+
+    #: Name in files and commands.
+    word: ClassVar[str]
+    scale: float
+
+    @staticmethod
+    @abc.abstractmethod
+    def rho(s: Float[Array, ...]) -> tuple[Float[Array, ...], Float[Array, ...]]:
+        """``rho(s)`` and ``rho'(s)`` of squared residuals ``s``."""
+
+
+@dataclass(frozen=True)
+class Squares(AbstractLoss):
+    """Sum of squares: outliers count as they are.
+
+    >>> jfric.Squares().rho(4.0)[0]
+    4.0
+    """
+
+    word = "linear"
+    scale: ClassVar[float] = 1.0
+
+    @staticmethod
+    def rho(s):
+        return s, jnp.ones_like(s)
+
+
+@dataclass(frozen=True)
+class Huber(AbstractLoss):
+    """Squares up to ``scale`` noise levels, absolute values beyond.
+
+    >>> float(jfric.Huber(scale=2.0).rho(4.0)[0])
+    3.0
+    """
+
+    word = "huber"
+    scale: float = 1.0
+
+    @staticmethod
+    def rho(s):
+        root = jnp.sqrt(jnp.maximum(s, 1.0))
+        return jnp.where(s <= 1.0, s, 2.0 * root - 1.0), jnp.where(s <= 1.0, 1.0, 1.0 / root)
+
+
+@dataclass(frozen=True)
+class SoftL1(AbstractLoss):
+    """Smooth passage from squares to absolute values around ``scale`` noise levels.
+
+    >>> float(jfric.SoftL1().rho(3.0)[0])
+    2.0
+    """
+
+    word = "soft_l1"
+    scale: float = 1.0
+
+    @staticmethod
+    def rho(s):
+        return 2.0 * (jnp.sqrt(1.0 + s) - 1.0), 1.0 / jnp.sqrt(1.0 + s)
+
+
+@dataclass(frozen=True)
+class Cauchy(AbstractLoss):
+    """Logarithm of squares: residuals far above ``scale`` noise levels hardly count.
+
+    >>> round(float(jfric.Cauchy().rho(1.0)[0]), 4)
+    0.6931
+    """
+
+    word = "cauchy"
+    scale: float = 1.0
+
+    @staticmethod
+    def rho(s):
+        return jnp.log1p(s), 1.0 / (1.0 + s)
+
+
+LOSSES = {loss.word: loss for loss in (Squares, Huber, SoftL1, Cauchy)}
+
 
 #: Members of one call: few for a single fit, many for studies of more than ``MANY`` members.
 FEW_MEMBERS, MANY_MEMBERS, MANY = 16, 256, 512

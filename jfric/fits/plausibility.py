@@ -13,8 +13,7 @@ from jfric.errors import ProblemError
 from jfric.files.config import Config, time_span
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import steps_of
-from jfric.fits.losses import Squares
-from jfric.fits.objective import Objective
+from jfric.fits.objective import Objective, Squares
 from jfric.fits.optimise.searches import AbstractSearch
 from jfric.fits.readings import doubtful_readings, on_readings
 from jfric.fits.task import Task

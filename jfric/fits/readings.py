@@ -16,8 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.losses import AbstractLoss, Squares
-from jfric.fits.objective import Objective
+from jfric.fits.objective import AbstractLoss, Objective, Squares
 
 #: Distance from the neighbours, in parts of the scatter, from which on a reading stands alone.
 FAR = 12.0

@@ -12,7 +12,7 @@ import numpy as np
 from jfric.errors import ProblemError, nearest, warn
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.free import Free
-from jfric.fits.losses import LOSSES, AbstractLoss
+from jfric.fits.objective import LOSSES, AbstractLoss
 from jfric.fits.optimise.descent import LBFGS, Adam
 from jfric.fits.optimise.direct_search import DirectSearch
 from jfric.fits.optimise.levenberg_marquardt import AbstractOptimiser, LevenbergMarquardt

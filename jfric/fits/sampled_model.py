@@ -11,8 +11,7 @@ from jaxtyping import Array
 
 from jfric.errors import ProblemError, nearest
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.data.measured_inputs import check_inputs
-from jfric.fits.data.stacking import Data
+from jfric.fits.data.stacking import Data, check_inputs
 from jfric.fits.full_paths import full_controller
 from jfric.fits.measurement import acting, at_times, measurement_parameters, shown, total_delay
 from jfric.fits.memory import along_motion, history_of, with_starts, without_history

@@ -10,12 +10,11 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.data.stacking import Data, Steps, labels, signals_of, stack, steps_of
+from jfric.fits.data.stacking import Data, ReadingNoise, labels, signals_of, stack, steps_of
 from jfric.fits.free import Free, Layout, check_free, lay_out
 from jfric.fits.full_paths import full_experiment, full_free, full_signals
-from jfric.fits.losses import AbstractLoss, Squares
 from jfric.fits.model import AbstractModel
-from jfric.fits.objective import Objective
+from jfric.fits.objective import AbstractLoss, Objective, Squares
 from jfric.fits.residuals import AbstractResidual, Outputs, Posed, Simulation
 from jfric.system.problem import Problem
 
@@ -117,7 +116,7 @@ class Task:
         self.used: np.ndarray = used
         self.sigma: np.ndarray = sigma
         #: Noise that the resolution of readings adds.
-        self.steps: Steps = steps
+        self.steps: ReadingNoise = steps
 
     @property
     def noise_is_known(self) -> bool:
@@ -192,7 +191,7 @@ def _require_motion(experiments, data: Data, used: np.ndarray, sigma: np.ndarray
             )
 
 
-def _weights(data: Data, used: np.ndarray, sigma: np.ndarray, steps: Steps) -> np.ndarray:
+def _weights(data: Data, used: np.ndarray, sigma: np.ndarray, steps: ReadingNoise) -> np.ndarray:
     """Weights ``1/sigma``; if the noise is unknown, one over the spread of the signal."""
     y = np.asarray(data.y)
     spread = np.array([np.std(y[..., j][used[..., j]]) or 1.0 for j in range(y.shape[-1])])

@@ -18,10 +18,17 @@ from jfric.numerics.limits import require_count, require_part
 from jfric.periodic.follower import FIRST, LONGEST, Follower
 from jfric.periodic.guess import no_phase
 from jfric.periodic.linearised import Scales
-from jfric.periodic.lockstep import Computation, alone
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.path import OrbitPath, OrbitPoint
-from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, kernel_of, stacked
+from jfric.periodic.path_kernel import (
+    Computation,
+    Kernel,
+    PathPoint,
+    alone,
+    corrected,
+    kernel_of,
+    stacked,
+)
 from jfric.periodic.path_start import branched, first_point
 from jfric.periodic.path_store import NUMBERS, SLOPE, Part, Rows, Store, request_of
 from jfric.periodic.shooting import Phase, Shooting, Unknowns

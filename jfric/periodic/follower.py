@@ -19,10 +19,10 @@ from jfric.numerics.continuation import (
     delegate,
     steps,
 )
-from jfric.periodic.lockstep import Computation
 from jfric.periodic.orbit_choice import held_behind, in_the_middle
 from jfric.periodic.path import OrbitKind, OrbitPoint
 from jfric.periodic.path_kernel import (
+    Computation,
     Kernel,
     PathPoint,
     ahead,

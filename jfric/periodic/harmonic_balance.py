@@ -13,7 +13,6 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import require_count, require_part
-from jfric.periodic.harmonic_balance_checks import carrier, finite_numbers, highest, require_balance
 from jfric.periodic.harmonic_balance_curve import (
     Corrected,
     Curve,
@@ -24,8 +23,12 @@ from jfric.periodic.harmonic_balance_curve import (
 from jfric.periodic.harmonic_balance_equations import (
     Setting,
     at_parameter,
+    carrier,
+    finite_numbers,
+    highest,
     motion,
     remainder,
+    require_balance,
     width,
 )
 from jfric.periodic.harmonic_balance_result import BalanceStatus, HarmonicBalance, half_range

@@ -13,8 +13,7 @@ import dataclasses
 import numpy as np
 
 from jfric.numerics.continuation import delegate, halved
-from jfric.periodic.lockstep import Computation
-from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved
+from jfric.periodic.path_kernel import Computation, Kernel, PathPoint, corrected, moved
 
 #: First distance tried, in sizes of the motion, and accuracy of the ends as a part of the interval.
 FIRST, PART = 1e-9, 1e-6

@@ -14,10 +14,17 @@ from jfric.errors import ProblemError, SimulationError
 from jfric.numerics.limits import require_count, require_double
 from jfric.periodic.forcing import forcing_of, require_commensurate
 from jfric.periodic.linearised import Along, Scales, evaluated, scaled_equations
-from jfric.periodic.lockstep import Computation
 from jfric.periodic.orbit import OrbitStatus, PeriodicOrbit
 from jfric.periodic.path import OrbitPoint
-from jfric.periodic.path_kernel import Kernel, PathPoint, ahead, corrected, kernel_of, moved
+from jfric.periodic.path_kernel import (
+    Computation,
+    Kernel,
+    PathPoint,
+    ahead,
+    corrected,
+    kernel_of,
+    moved,
+)
 from jfric.periodic.shooting import Phase, Shooting, Unknowns
 from jfric.periodic.solving import SEGMENTS, equations_of, periodic_orbit, solver_of_orbits
 from jfric.periodic.state_vector import at_start, axes_of, checked_start

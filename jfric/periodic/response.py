@@ -18,10 +18,9 @@ from jfric.periodic.continuation import MOST, followed, resumed, rows_of
 from jfric.periodic.cycle_quantities import Drive
 from jfric.periodic.follower import FIRST, LONGEST
 from jfric.periodic.forcing import harmonics_in
-from jfric.periodic.lockstep import Computation, alone, side_by_side
 from jfric.periodic.orbit import OrbitStatus
 from jfric.periodic.path import OrbitPoint, ResponseCurve
-from jfric.periodic.path_kernel import Kernel, PathPoint
+from jfric.periodic.path_kernel import Computation, Kernel, PathPoint, alone, side_by_side
 from jfric.periodic.path_start import equations_of_path, first_point
 from jfric.periodic.path_store import Part, Rows, Store, fingerprint
 from jfric.periodic.response_result import FrequencyResponse

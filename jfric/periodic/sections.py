@@ -13,8 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.limits import OUTPUTS, require_count
 from jfric.numerics.printing import printable
-from jfric.periodic.harmonic_balance_checks import carrier, finite_numbers
-from jfric.periodic.harmonic_balance_equations import frequencies
+from jfric.periodic.harmonic_balance_equations import carrier, finite_numbers, frequencies
 from jfric.results.abstract_observables import Observable
 from jfric.results.grammar import split
 from jfric.results.pieces import Function, Piece, Point

@@ -14,9 +14,8 @@ from jfric.numerics.continuation import delegate, halved
 from jfric.numerics.limits import require_count
 from jfric.numerics.printing import printable
 from jfric.periodic.continuation import rows_of
-from jfric.periodic.lockstep import Computation, alone
 from jfric.periodic.path import OrbitKind, OrbitPoint
-from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved
+from jfric.periodic.path_kernel import Computation, Kernel, PathPoint, alone, corrected, moved
 from jfric.periodic.path_start import begun_at
 from jfric.periodic.special_points import At, tests
 from jfric.statics.path_names import checked_path

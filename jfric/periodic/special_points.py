@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.numerics.continuation import delegate, halved, zero
-from jfric.periodic.lockstep import Computation
 from jfric.periodic.path import OrbitKind, OrbitPoint
-from jfric.periodic.path_kernel import Kernel, PathPoint, ahead, corrected, moved
+from jfric.periodic.path_kernel import Computation, Kernel, PathPoint, ahead, corrected, moved
 
 #: Accuracy of places along the path, as a part of a step.
 LOCATED = 1e-13

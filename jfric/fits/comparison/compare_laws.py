@@ -22,14 +22,16 @@ from jfric.fits.comparison.criteria import (
     CRITERIA,
     JOINT,
     WINDOWS,
+    Fold,
     Setting,
     error,
+    folds_of,
+    held_out_over_fitted,
     possible,
     residual_of,
     unit_of,
 )
 from jfric.fits.comparison.differences import Criterion, differences, verdict
-from jfric.fits.comparison.folds import Fold, folds_of, held_out_over_fitted
 from jfric.fits.comparison.residual_tests import residual_tests
 from jfric.fits.comparison.result import Fitted, LawComparison, LawResult
 from jfric.fits.comparison.trades import at_bounds, starts_at_bounds, trades

@@ -20,7 +20,7 @@ import numpy as np
 from jfric.fits.data.stacking import Data
 from jfric.fits.fit_result import FitResult
 from jfric.fits.inverse_model import MOTION, force_names, own_inputs
-from jfric.fits.losses import Squares
+from jfric.fits.objective import Squares
 from jfric.fits.residuals import InverseDynamics
 from jfric.fits.uncertainty.noise_tests import regressed
 from jfric.fits.uncertainty.noise_tests import wald as significance

@@ -17,9 +17,8 @@ from jfric.files.config import Beside, Column, Config, Measured
 from jfric.files.read_toml import load_config
 from jfric.fits.data.columns import Table, is_angle
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.data.joining import join_records
+from jfric.fits.data.joining import POSITIONS, at_times, first_of_each, join_records, unwrapped
 from jfric.fits.data.mat import read_mat
-from jfric.fits.data.repairs import POSITIONS, at_times, first_of_each, unwrapped
 from jfric.fits.data.text_table import read_text
 from jfric.system.units import UnitError, dimensions_of, unit_factor
 

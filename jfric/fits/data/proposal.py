@@ -10,8 +10,8 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.fits.data.columns import TIMES, Table, is_time, loose, split_unit
+from jfric.fits.data.joining import at_times, first_of_each
 from jfric.fits.data.measured_files import clock_remarks, read_columns
-from jfric.fits.data.repairs import at_times, first_of_each
 from jfric.system.naming import function_paths, path_dimension
 from jfric.system.problem import Problem
 from jfric.system.units import DIMENSIONS, Dimension, UnitError, unit_factor

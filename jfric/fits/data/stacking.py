@@ -12,7 +12,7 @@ which gives that mean the same variance; a record at rest does not count for mor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -21,6 +21,9 @@ from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError, nearest
 from jfric.fits.data.experiment import Experiment
+from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps
+from jfric.system.naming import function_paths
+from jfric.system.problem import Problem
 
 
 class Data(eqx.Module):
@@ -114,7 +117,7 @@ def stack(
     return data, used, sigma
 
 
-class Steps(NamedTuple):
+class ReadingNoise(NamedTuple):
     """Variances (E, m, k): of the errors of single readings, and as used in a fit."""
 
     variance: np.ndarray
@@ -126,7 +129,9 @@ class Steps(NamedTuple):
         return self.counted - self.variance
 
 
-def steps_of(experiments: Sequence[Experiment], signals: Sequence[str], used: np.ndarray) -> Steps:
+def steps_of(
+    experiments: Sequence[Experiment], signals: Sequence[str], used: np.ndarray
+) -> ReadingNoise:
     """Variances that the resolution of readings adds to the noise; zero without one."""
     variance, counted = np.zeros(used.shape), np.zeros(used.shape)
     for i, e in enumerate(experiments):
@@ -137,7 +142,7 @@ def steps_of(experiments: Sequence[Experiment], signals: Sequence[str], used: np
             there = np.flatnonzero(used[i, : e.t.size, j])
             variance[i, there, j] = step**2 / 12.0
             counted[i, there, j] = run_lengths(e.y[name][there], step) * step**2 / 12.0
-    return Steps(variance, counted)
+    return ReadingNoise(variance, counted)
 
 
 def run_lengths(values: np.ndarray, step: float) -> np.ndarray:
@@ -147,3 +152,51 @@ def run_lengths(values: np.ndarray, step: float) -> np.ndarray:
     starts = np.flatnonzero(np.r_[True, np.abs(np.diff(values)) > 0.5 * step])
     lengths = np.diff(np.r_[starts, values.size])
     return np.repeat(lengths, lengths)
+
+
+HOLDS = ("zero", "linear")
+
+
+def with_inputs(problem: Problem, t, u: Mapping[str, Any], hold: str = "zero") -> Problem:
+    """``problem`` with the functions of time at the paths of ``u`` replaced by samples (m,) at the
+    times ``t``, held (``"zero"``) or connected by straight lines (``"linear"``)."""
+    if not u:
+        return problem
+    slots = function_paths(problem)
+    # Samples behind the end are never reached; their times only need to increase.
+    index = jnp.arange(t.shape[0])
+    finite = jnp.isfinite(t)
+    last = jnp.max(jnp.where(finite, t, -jnp.inf))
+    times = jnp.where(finite, t, last + 1.0 + index)
+
+    def replaced(values):
+        if hold == "zero":
+            return Steps(times[1:], values)
+        return PiecewiseLinear(times, values)
+
+    chosen = [slots[path] for path in u]
+
+    def where(p):
+        return [getattr(p.elements[s][n], f) for s, n, f in chosen]
+
+    return eqx.tree_at(
+        where,
+        problem,
+        [replaced(values) for values in u.values()],
+        is_leaf=lambda x: isinstance(x, AbstractFunction),
+    )
+
+
+def check_inputs(problem: Problem, names: tuple[str, ...], hold: str) -> None:
+    """Raise :class:`jfric.ProblemError` for an input that drives nothing in ``problem``."""
+    if hold not in HOLDS:
+        raise ProblemError(
+            f"hold: found {hold!r}{nearest(hold, HOLDS)}, allowed are 'zero' and 'linear'"
+        )
+    slots = function_paths(problem)
+    for name in names:
+        if name not in slots:
+            raise ProblemError(
+                f"u.{name}: no function of time {name!r}{nearest(name, slots)}; there are "
+                + ", ".join(slots)
+            )

@@ -10,7 +10,7 @@ import numpy as np
 
 from jfric.errors import ProblemError, nearest
 from jfric.fits.estimate import Estimate
-from jfric.fits.losses import Squares
+from jfric.fits.objective import Squares
 from jfric.fits.optimise.direct_search import Cloud
 from jfric.fits.uncertainty.noise_model import autoregressive_covariance
 from jfric.fits.uncertainty.residual_series import bandwidth, long_run_covariance, residual_series

@@ -24,8 +24,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from jfric.fits.estimate import Estimate
-from jfric.fits.losses import Squares
-from jfric.fits.objective import Linearisation, Normal, Objective
+from jfric.fits.objective import Linearisation, Normal, Objective, Squares
 from jfric.fits.plausibility import unexplained
 from jfric.fits.readings import doubtful_readings, mask_of
 from jfric.fits.task import Task
