@@ -104,19 +104,19 @@ class Setup:
                 )
 
 
+@dataclass(eq=False)
 class Task:
     """A fit that is ready to be computed."""
 
-    def __init__(self, setup: Setup, experiments, objective: Objective, used, sigma, steps):
-        self.setup = setup
-        #: Records as they are compared, possibly pieces of those of the setup.
-        self.experiments: tuple[Experiment, ...] = experiments
-        self.objective = objective
-        #: (E, m, k) Which samples count, and their noise; NaN where it is unknown.
-        self.used: np.ndarray = used
-        self.sigma: np.ndarray = sigma
-        #: Noise that the resolution of readings adds.
-        self.steps: ReadingNoise = steps
+    setup: Setup
+    #: Records as they are compared, possibly pieces of those of the setup.
+    experiments: tuple[Experiment, ...]
+    objective: Objective
+    #: (E, m, k) Which samples count, and their noise; NaN where it is unknown.
+    used: np.ndarray
+    sigma: np.ndarray
+    #: Noise that the resolution of readings adds.
+    steps: ReadingNoise
 
     @property
     def noise_is_known(self) -> bool:

@@ -69,12 +69,10 @@ def autonomous_guess(
 ) -> Guess:
     """A period of the motion after ``transient`` [s] from the problem's start, or the motion over
     ``period`` [s] from the state ``start``."""
+    if start is not None:
+        return forced_guess(shooting, problem, period, start, 0.0)
     t, _, _ = problem.resolved().start()
     fractions = jnp.linspace(0.0, 1.0, _samples(shooting) + 1)
-    if start is not None:
-        begun = with_start(problem, t, start)
-        solution = shooting.solver.solve(begun, t + period * fractions, None, t + period)
-        return _guess_from(shooting, problem, solution, period, no_phase(start.shape[0]))
     begun = _with_section(shooting, problem)
 
     class Stage(NamedTuple):

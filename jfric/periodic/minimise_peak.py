@@ -139,7 +139,7 @@ class _Peaks:
         near = np.argsort(np.abs(row.parameter - peak.frequency))[:5]
         scale = scale_of(peak.state, row.state[near], peak.frequency)
         driven = Driven(family.shooting, family.problem, family.drive)
-        self._curve = Curve(driven, chosen, {}, [name], peak.begins, scale)
+        self._curve = Curve.of(driven, chosen, [name], peak.begins, scale)
         self._known, self._name = {value: peak}, name
 
     def at(self, value: float) -> ResponsePeak | None:
@@ -148,7 +148,7 @@ class _Peaks:
             return self._known[value]
         near = min(self._known, key=lambda other: abs(other - value))
         before = self._known[near]
-        made = self._curve.with_values(np.asarray([value]))
+        made = dataclasses.replace(self._curve, values=np.asarray([value]))
         first = made.at(np.append(before.state, before.frequency), None)
         spot = None if first is None else made.stationary(first)
         if first is None or spot is None:

@@ -72,29 +72,24 @@ class Spot(NamedTuple):
     slopes: np.ndarray
 
 
+@dataclass(frozen=True)
 class Curve:
-    """Orbits near a row of a curve, and derivatives there. ``fixed``: parameters of the curve;
-    ``paths``: parameters by which derivatives are requested."""
+    """Orbits near a row of a curve that begin at ``begins`` [s], and derivatives there. ``paths``:
+    parameters by which derivatives are requested, with their ``values``; ``scale``: sizes of state
+    and frequency."""
 
-    def __init__(
-        self,
-        driven: Driven,
-        quantity: CycleQuantity,
-        fixed: dict[str, float],
-        paths: Sequence[str],
-        begins: float,
-        scale: np.ndarray,
-    ):
-        problem = set_parameters(driven.problem, fixed) if fixed else driven.problem
-        self.driven, self.quantity = driven._replace(problem=problem), quantity
-        self.paths, self.begins, self.scale = tuple(paths), begins, scale
-        self.values = np.asarray([float(np.asarray(get_parameter(problem, p))) for p in paths])
+    driven: Driven
+    quantity: CycleQuantity
+    paths: tuple[str, ...]
+    begins: float
+    scale: np.ndarray
+    values: np.ndarray
 
-    def with_values(self, values: np.ndarray) -> Curve:
-        """The curve for other values of the parameters."""
-        changed = object.__new__(Curve)
-        changed.__dict__ |= self.__dict__ | {"values": np.asarray(values, float)}
-        return changed
+    @staticmethod
+    def of(driven: Driven, quantity, paths: Sequence[str], begins: float, scale) -> Curve:
+        """The curve at the parameters of the problem."""
+        own = [float(np.asarray(get_parameter(driven.problem, path))) for path in paths]
+        return Curve(driven, quantity, tuple(paths), begins, scale, np.asarray(own))
 
     def at(self, x: np.ndarray, tangent: np.ndarray | None) -> Spot | None:
         """The orbit near ``x`` on the plane across the curve through ``x``; None if there is
@@ -241,7 +236,8 @@ def _located(driven: Driven, curve, quantity, values, paths, row: int) -> Respon
     near = slice(max(row - 2, 0), row + 3)
     scale = scale_of(curve.state[row], curve.state[near], curve.parameter[row])
     begins = float(curve.begins[row])
-    made = Curve(driven, quantity, curve.values, paths, begins, scale)
+    problem = set_parameters(driven.problem, curve.values) if curve.values else driven.problem
+    made = Curve.of(driven._replace(problem=problem), quantity, paths, begins, scale)
     first = made.at(np.append(curve.state[row], curve.parameter[row]), None)
     here = ResponsePeak(
         quantity=quantity.text,

@@ -116,6 +116,9 @@ class FrequencyResponse:
         rows = [self.of_curve(i, chosen) for i in range(len(self.curves))]
         return {q.text: self._padded([r[:, k] for r in rows]) for k, q in enumerate(chosen)}
 
+    def _observed(self, quantity: str) -> np.ndarray:
+        return self.observe([quantity])[quantity]
+
     def of_curve(self, curve: int, quantities: Sequence[CycleQuantity]) -> np.ndarray:
         """Quantities (r, k) of one curve."""
         chosen, known = self.curves[curve], self._known
@@ -132,22 +135,21 @@ class FrequencyResponse:
     def amplitude(self, signal: str, harmonic: int | None = None) -> np.ndarray:
         """Half of the distance between the largest and the smallest value of a signal in a cycle
         (..., p); for one ``harmonic`` its size."""
-        text = f"amplitude.{signal}" if harmonic is None else f"harmonic.{signal}({harmonic})"
-        return self.observe([text])[text]
+        one = f"amplitude.{signal}" if harmonic is None else f"harmonic.{signal}({harmonic})"
+        return self._observed(one)
 
     def phase(self, signal: str, harmonic: int | None = None) -> np.ndarray:
         """Angle (..., p) [rad] of a signal's harmonic, by default that of the load, relative to the
         load; negative where the signal lags."""
-        text = f"phase.{signal}" if harmonic is None else f"phase.{signal}({harmonic})"
-        return self.observe([text])[text]
+        return self._observed(f"phase.{signal}" + ("" if harmonic is None else f"({harmonic})"))
 
     def rms(self, signal: str) -> np.ndarray:
         """Root mean square of a signal over a cycle (..., p)."""
-        return self.observe([f"rms.{signal}"])[f"rms.{signal}"]
+        return self._observed(f"rms.{signal}")
 
     def energy_loss(self) -> np.ndarray:
         """Energy lost in a cycle (..., p) [J]: the work of loads and belts."""
-        return self.observe(["energy_loss"])["energy_loss"]
+        return self._observed("energy_loss")
 
     def peak(self, quantity: str, by: str | Sequence[str] = (), curve: int = 0) -> ResponsePeak:
         """The largest value of a ``quantity`` on a curve, see :class:`jfric.ResponsePeak`; ``by``:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -212,15 +213,14 @@ class _Comparison:
 
     def of(self, laws: Sequence[str] | None) -> LawComparison:
         """All laws on all folds."""
-        candidates, fastest = self._candidates()
-        names = [*(c.name for c in candidates), CURVE]
+        names = [*self.candidates, CURVE]
         default = [name for name in names if name not in MEMORY]
         wanted = _chosen("laws", default if laws is None else laws, names)
         if len(wanted) < 2:
             raise ProblemError(f"laws: found {', '.join(wanted) or 'none'}, give at least two")
         results, scores, sizes = [], [], np.full((len(self.criteria), len(self.folds)), np.nan)
         for name in wanted:
-            found, own = self._law(name, candidates, fastest, sizes)
+            found, own = self._law(name, sizes)
             results.append(found)
             scores.append(own)
         table = np.stack(scores)  # (L, C, F)
@@ -244,14 +244,14 @@ class _Comparison:
             tuple(", ".join(str(e.name) for e in fold) for fold in self.folds),
             self.target,
             found,
-            None if name is None else self._of_all(name, candidates, fastest),
+            None if name is None else self._of_all(name),
         )
 
-    def _of_all(self, name: str, candidates, fastest) -> Fitted | None:
+    def _of_all(self, name: str) -> Fitted | None:
         """The law fitted to all folds."""
         self.announce(f"{name}, fitted to all records")
         try:
-            problem, result = self._fitted(name, candidates, fastest, len(self.folds))
+            problem, result = self._fitted(name, len(self.folds))
             values = {k: x for k, x in result.values.items() if "[" not in k}
             problem = _with_values(problem, values)
         except ProblemError:
@@ -259,27 +259,31 @@ class _Comparison:
         intervals = result.intervals()
         return Fitted(problem, values, {k: intervals[k] for k in values})
 
-    def _candidates(self) -> tuple[list[Candidate], float]:
-        """The named laws, and the fastest motion of the records."""
-        speeds = np.concatenate(
-            [np.gradient(e.y[dof], e.t) for f in self.folds for e in f for dof in self.problem.axes]
-        )
-        speeds = np.abs(speeds[np.isfinite(speeds)])
-        speed = float(np.sqrt(np.mean(speeds**2)))
+    @functools.cached_property
+    def _speeds(self) -> np.ndarray:
+        records = [e for fold in self.folds for e in fold]
+        rates = [np.gradient(e.y[dof], e.t) for e in records for dof in self.problem.axes]
+        speeds = np.abs(np.concatenate(rates))
+        return speeds[np.isfinite(speeds)]
+
+    @functools.cached_property
+    def candidates(self) -> dict[str, Candidate]:
+        """The named laws, for the motion of the records."""
+        speed = float(np.sqrt(np.mean(self._speeds**2)))
         loads = is_one_degree(assemble(self.problem))
         y = [e.y[dof] for f in self.folds for e in f for dof in self.problem.axes]
         travel = max(float(np.nanmax(x) - np.nanmin(x)) for x in y) if loads else None
         laws = candidate_laws(self.problem, speed, loads=loads, travel=travel, period=self.period)
-        return laws, float(np.quantile(speeds, 0.999))
+        return {law.name: law for law in laws}
 
-    def _law(self, name, candidates, fastest, sizes) -> tuple[LawResult, np.ndarray]:
+    def _law(self, name: str, sizes: np.ndarray) -> tuple[LawResult, np.ndarray]:
         """The result of one law on all folds, and its scores (C, F)."""
         scores = np.full((len(self.criteria), len(self.folds)), np.inf)
         first, remarks, values, problems, free = None, [], [], [], 0
         for i, fold in enumerate(self.folds):
             self.announce(f"{name}, {i + 1} of {len(self.folds)} folds left out")
             try:
-                problem, result = self._fitted(name, candidates, fastest, i)
+                problem, result = self._fitted(name, i)
             except ProblemError as wrong:
                 remarks.append(f"fold {i + 1} left out: {wrong}")
                 continue
@@ -319,19 +323,20 @@ class _Comparison:
         )
         return law, scores
 
-    def _fitted(self, name, candidates, fastest, left_out: int) -> tuple[Problem, FitResult]:
+    def _fitted(self, name: str, left_out: int) -> tuple[Problem, FitResult]:
         """The problem of a law and its fit to all folds but one."""
         pieces = [e for i, fold in enumerate(self.folds) if i != left_out for e in fold]
         options = {**self.search, "residual": residual_of(self.target, pieces, self.setting)}
         options["hold"] = self.setting.hold
         if name != CURVE:
-            candidate = next(c for c in candidates if c.name == name)
-            start = self._start(name, candidates, left_out)
+            candidate = self.candidates[name]
+            start = self._start(name, left_out)
             free = beginning_at({**self.kept, **candidate.free}, start)
             result = fit(candidate.problem, pieces, free, **options)
             return candidate.problem, result
         if self.curve is None:
-            start = self._simple(candidates, left_out, pieces, options)
+            start = self._simple(left_out, pieces, options)
+            fastest = float(np.quantile(self._speeds, 0.999))
             problem = curve_candidate(self.problem, fastest, start).problem
             found = fit_curve(problem, pieces, beginning_at(self.kept, start), **options)
         else:
@@ -343,9 +348,9 @@ class _Comparison:
             self.curve = found
         return found.problem, found.fit
 
-    def _start(self, name: str, candidates, left_out: int) -> dict[str, float]:
+    def _start(self, name: str, left_out: int) -> dict[str, float]:
         """Start values: from the simpler laws on this fold, then from this law on other folds."""
-        order = [c.name for c in candidates]
+        order = list(self.candidates)
         begin: dict[str, float] = {}
         for other in order[: order.index(name)]:
             for path, value in self.values.get((other, left_out), {}).items():
@@ -356,11 +361,11 @@ class _Comparison:
             begin["parameters.F_s"] = BEGIN * min(levels)
         return begin | dict(self.values.get((name, left_out - 1), {}))
 
-    def _simple(self, candidates, left_out: int, pieces, options) -> Mapping[str, float]:
+    def _simple(self, left_out: int, pieces, options) -> Mapping[str, float]:
         """Values of Coulomb and viscous friction on this fold."""
         name = "Coulomb + viscous"
         if (name, left_out) not in self.values:
-            candidate = next(c for c in candidates if c.name == name)
+            candidate = self.candidates[name]
             found = fit(candidate.problem, pieces, {**self.kept, **candidate.free}, **options)
             self.values[name, left_out] = found.values
         return self.values[name, left_out]
