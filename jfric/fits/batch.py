@@ -87,12 +87,9 @@ def fit_batch(
     # One compiled program for all data sets.
     chunk = chunk_of(measured.shape[0])
 
-    def normal(x, members):
-        return objective.normal(x, measured[members], chunk=chunk)
-
     def fitted(x, members) -> Members:
         def own(x, which):
-            return normal(x, members[which])
+            return objective.normal(x, measured[members[which]], chunk=chunk)
 
         return levenberg_marquardt(own, layout, x, max_iterations=max_iterations)
 

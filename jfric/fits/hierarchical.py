@@ -170,26 +170,7 @@ def fit_hierarchical(
     """
     recipe = Recipe.of(problem, list(experiments), free, starts=starts, **options)
     rounds = _Rounds(recipe, *_free_of_runs(recipe, free), labels(recipe.setup.experiments), watch)
-    found, effects, mean, tau = rounds.settled(starts)
-    remarks, best, varying = rounds.remarks, effects.best(tau), rounds.varying
-    for path, none in zip(varying, _none(effects, tau), strict=True):
-        if none:
-            remarks.append(f"{path}: the runs differ by no more than their noise")
-    runs = {
-        path: dict(zip(rounds.names, best[group].tolist(), strict=True))
-        for path, group in zip(varying, effects.groups, strict=True)
-    }
-    beside = {f"{path}[{name}]" for path in varying for name in rounds.names}
-    return HierarchicalFit(
-        dict(zip(varying, mean.tolist(), strict=True)),
-        dict(zip(varying, tau.tolist(), strict=True)),
-        runs,
-        {n: float(best[i]) for i, n in enumerate(found.names) if n not in beside},
-        found,
-        tuple(rounds.scatters),
-        (*remarks, *found.remarks),
-        effects,
-    )
+    return rounds.result(*rounds.settled(starts))
 
 
 def _around(values: Mapping[str, float], half: Iterable[float]) -> dict[str, Interval]:
@@ -275,6 +256,27 @@ class _Rounds:
             said = f"mean and scatter have not settled after {len(self.scatters)} rounds"
             self.remarks.append(said)
         return found, effects, mean, tau
+
+    def result(
+        self, found: FitResult, effects: RandomEffects, mean: np.ndarray, tau: np.ndarray
+    ) -> HierarchicalFit:
+        """The result from what :meth:`settled` gives."""
+        best, rows = effects.best(tau), zip(self.varying, effects.groups, strict=True)
+        for path, none in zip(self.varying, _none(effects, tau), strict=True):
+            if none:
+                self.remarks.append(f"{path}: the runs differ by no more than their noise")
+        runs = {path: dict(zip(self.names, best[g].tolist(), strict=True)) for path, g in rows}
+        beside = {f"{path}[{name}]" for path in self.varying for name in self.names}
+        return HierarchicalFit(
+            dict(zip(self.varying, mean.tolist(), strict=True)),
+            dict(zip(self.varying, tau.tolist(), strict=True)),
+            runs,
+            {n: float(best[i]) for i, n in enumerate(found.names) if n not in beside},
+            found,
+            tuple(self.scatters),
+            (*self.remarks, *found.remarks),
+            effects,
+        )
 
 
 def _none(effects: RandomEffects, tau: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -159,16 +159,11 @@ def flutter(
     ends = checked_interval(problem, name, start, stop)
     t = float(problem.resolved().time.start) if t is None else float(t)
     values = np.linspace(*ends, points)
-
-    def at(values: np.ndarray) -> SteadySliding:
-        found = _states(problem, name, jnp.asarray(values), jnp.asarray(t), tuple(moving))
-        return jax.device_get(found)
-
-    found = at(values)
     test = _Test(problem, name, jnp.asarray(t), tuple(moving))
+    found = test.states(values)
     known, grows = found.exists, ~found.stable
     changes = np.flatnonzero(known[1:] & known[:-1] & (grows[1:] != grows[:-1]))
-    onsets = [_onset(at, test, values[i : i + 2], bool(grows[i]), points) for i in changes]
+    onsets = [_onset(test, values[i : i + 2], bool(grows[i]), points) for i in changes]
     state = np.concatenate([found.q, found.v], axis=1)
     followed = _followed(np.asarray(found.eigenvalues))
     columns = name, values, followed, np.asarray(found.growth), state, found.axes
@@ -317,6 +312,11 @@ class _Test(NamedTuple):
     t: Float[Array, ""]
     moving: tuple[str, ...]
 
+    def states(self, values: np.ndarray) -> SteadySliding:
+        """Steady sliding at values of the parameter, as one batch."""
+        found = _states(self.problem, self.name, jnp.asarray(values), self.t, self.moving)
+        return jax.device_get(found)
+
     def __call__(
         self, changed: dict[str, float], near: complex, meets: bool
     ) -> tuple[float, complex, dict[str, float]]:
@@ -352,15 +352,15 @@ def _states(problem: Problem, name: str, values, t, moving) -> SteadySliding:
     return jax.vmap(one)(values)
 
 
-def _onset(at: Callable, test: _Test, ends: np.ndarray, grows: bool, points: int) -> Onset:
+def _onset(test: _Test, ends: np.ndarray, grows: bool, points: int) -> Onset:
     """The change of stability between two values of the parameter, at the first of which small
-    motions grow or not. ``at``: states at ``points`` values, as one batch."""
+    motions grow or not; with states at ``points`` values as one batch."""
     (low, high), near = ends, BRACKET * max(*np.abs(ends), np.ptp(ends))
     # Not near the change, where all eigenvalues of a small system may vanish.
-    size = np.nanmax(np.abs(at(np.linspace(low, high, points)).eigenvalues))
+    size = np.nanmax(np.abs(test.states(np.linspace(low, high, points)).eigenvalues))
     while True:
         values = np.linspace(low, high, points)
-        found = at(values)
+        found = test.states(values)
         first = int(np.argmax(found.stable[1:] == grows)) + 1
         low, high = values[first - 1], values[first]
         if abs(high - low) <= near:
