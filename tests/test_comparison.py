@@ -345,10 +345,10 @@ def test_a_curve_begins_at_the_simplest_law_that_rises_with_the_velocity(monkeyp
         return SimpleNamespace(values={"parameters.F_c": 3.0, "parameters.F_v": 0.5})
 
     monkeypatch.setattr(compare_laws, "fit", fit)
-    candidates = candidate_laws(axis(), 0.2)
-    given = SimpleNamespace(values={}, kept={"mass.m": jfric.Free(1.0, 4.0)})
+    laws = {law.name: law for law in candidate_laws(axis(), 0.2)}
+    given = SimpleNamespace(values={}, candidates=laws, kept={"mass.m": jfric.Free(1.0, 4.0)})
     for _ in range(2):
-        found = _Comparison._simple(given, candidates, 0, ["piece"], {"starts": 2})
+        found = _Comparison._simple(given, 0, ["piece"], {"starts": 2})
         assert found == {"parameters.F_c": 3.0, "parameters.F_v": 0.5}
     assert fitted == [({"mass.m", "parameters.F_c", "parameters.F_v"}, ["piece"], {"starts": 2})]
 

@@ -30,28 +30,20 @@ class HasResiduals(Protocol):
 
 @dataclass
 class Estimate:
-    """Values of the free parameters and the data needed to judge them; see
-    :class:`jfric.FitResult`."""
+    """The fields of a :class:`jfric.FitResult`, from which its methods are computed."""
 
     names: tuple[str, ...]
     vector: np.ndarray
-    #: Half the sum of squared weighted residuals, priors included.
     cost: float
     outcome: Outcome
-    #: -1: at its lower bound, 1: at its upper bound, 0: inside.
     at_bound: np.ndarray
-    #: Starts, where they ended, costs and outcomes, best first.
     waterfall: list[dict[str, Any]]
-    #: Standard deviation of the noise for each signal: given, or estimated from the residuals.
     sigma: Mapping[str, float]
     experiments: tuple[Experiment, ...]
     objective: Objective = field(repr=False)
     seed: int = 0
-    #: Remarks on how the minimum was reached.
     remarks: tuple[str, ...] = ()
-    #: The arguments of the fit, with which it can be repeated.
     recipe: Recipe | None = field(default=None, repr=False)
-    #: Points around the values, from which intervals follow where parameters act in steps.
     cloud: Cloud | None = field(default=None, repr=False)
 
     def linearised(self) -> Linearisation:

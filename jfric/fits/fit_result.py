@@ -36,10 +36,16 @@ from jfric.system.problem import Problem
 class FitResult(Estimate):
     """Values of the free parameters and the data needed to judge them.
 
-    ``names`` (P,): free numbers, ``PATH`` or ``PATH[EXPERIMENT]``. ``vector`` (P,): their values.
-    ``outcome``: why the search ended; ``experiments``, ``objective``, ``seed``: the fitted data,
-    their cost and the seed. :meth:`covariance`, :meth:`bootstrap`, :meth:`profile` and
-    :meth:`sample` give the uncertainty. Example: see :func:`jfric.fit`.
+    ``names`` (P,): free numbers, ``PATH`` or ``PATH[EXPERIMENT]``; ``vector`` (P,): their values;
+    ``at_bound`` (P,): -1 at the lower bound, 1 at the upper one, 0 inside. ``cost``: half the sum
+    of squared weighted residuals, priors included. ``outcome``: why the search ended;
+    ``waterfall``: starts, where they ended, costs and outcomes, best first. ``sigma``: standard
+    deviation of the noise for each signal, given or estimated from the residuals. ``experiments``,
+    ``objective``, ``seed``: the fitted data, their cost and the seed; ``recipe``: the arguments of
+    the fit, with which it can be repeated. ``remarks``: on how the minimum was reached. ``cloud``:
+    points around the values, from which intervals follow where parameters act in steps.
+    :meth:`covariance`, :meth:`bootstrap`, :meth:`profile` and :meth:`sample` give the uncertainty.
+    Example: see :func:`jfric.fit`.
     """
 
     @staticmethod
