@@ -127,7 +127,7 @@ def together(unknowns: int) -> int:
 
 
 class _Equations(NamedTuple):
-    """What stays the same in all rounds."""
+    """Parts of the equations that stay the same in all rounds."""
 
     shooting: Shooting
     problem: Problem
