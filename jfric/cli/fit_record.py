@@ -78,7 +78,7 @@ def fit_record(
 
 def _series(result: FitResult, problem: Problem) -> list[dict[str, Any]]:
     """Measured and predicted samples of all signals of all records, with their units."""
-    from jfric.fits.series import series
+    from jfric.fits.fit_result import series
 
     return [
         {
