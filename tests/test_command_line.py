@@ -1,4 +1,7 @@
 import csv
+import dataclasses
+import importlib
+import inspect
 import json
 import logging
 import re
@@ -308,6 +311,27 @@ def test_an_element_that_is_not_passive_is_remarked_on():
     assert found.exit_code == 0
     assert "mind: lugre: is not passive, sigma2 (0.4) does not exceed" in found.stderr
     assert "mind" not in call("show", shipped("m5_lugre"), "--set", "lugre.sigma2=200").stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "settings", "function"),
+    [
+        ("export", "ExportSettings", jfric.exports.export_mjcf),
+        ("compare", "CompareSettings", jfric.compare_laws),
+        ("fit", "FitSettings", jfric.fit),
+        ("statics", "EquilibriaSettings", jfric.equilibria),
+        ("sweep", "SweepSettings", jfric.sweep),
+    ],
+)
+def test_options_left_out_are_those_of_the_function(module, settings, function):
+    record = getattr(importlib.import_module(f"jfric.cli.{module}"), settings)
+    left_out = None, dataclasses.MISSING
+    given = {x.name: x.default for x in dataclasses.fields(record) if x.default not in left_out}
+    own = inspect.signature(function).parameters
+    shared = given.keys() & own.keys() - {"residual", "search", "loss"}  # words of the command
+    known = {name: own[name].default for name in shared}
+    assert known
+    assert {name: given[name] for name in shared} == known
 
 
 def test_schema():

@@ -2,15 +2,18 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jfric.fits.parameter_vector import lay_out
 
 import jfric
 from jfric.fits.model import AbstractModel, Prediction
 from jfric.fits.objective import AbstractLoss
+from jfric.fits.optimise.direct_search import direct_search
 from jfric.fits.optimise.levenberg_marquardt import Outcome
 from jfric.fits.recipe import Recipe, from_words
 from jfric.fits.uncertainty.posterior import log_density
@@ -56,6 +59,40 @@ def test_minimum_at_a_jump_is_refined_without_derivatives_and_said():
     assert result.outcome == Outcome.STALLED
     assert result.values["a0"] == pytest.approx(0.5, abs=1e-5)
     assert "without derivatives" in result.remarks[0]
+
+
+class Coarse(Polynomial):
+    """Steps that are too long add 0.3 to each prediction."""
+
+    def simulate_outputs(self, values: Mapping, data):
+        found = super().simulate_outputs(values, data)
+        return found._replace(y=found.y + 0.3)
+
+    def refined(self):
+        return Polynomial()
+
+
+@pytest.mark.parametrize("sigma", [0.02, 2.0, 60.0])
+def test_a_check_counts_the_error_of_steps_in_noise_levels(sigma):
+    data = replace(measured(1)[0], sigma=sigma)
+    report = jfric.check(Coarse(), data, free(1))
+    assert report.step_error == pytest.approx(0.3 / sigma, rel=1e-12)
+    assert any(x.topic == "steps" for x in report.findings) is (0.3 / sigma > 0.1)
+
+
+def test_the_search_without_derivatives_closes_in_on_a_bowl():
+    """Six curvatures up to 36 times as large; its generations are enough for six digits."""
+    goal = np.linspace(1.0, 3.0, 6)
+    numbers = {f"a{i}": jfric.Free(0.0, 4.0, scale="linear") for i in range(6)}
+    layout = lay_out(numbers, {name: np.array([2.0]) for name in numbers}, ["record"])
+
+    def cost(x):
+        return np.sum(((x - goal) * np.arange(1, 7)) ** 2, axis=1)
+
+    best, least, used = direct_search(cost, layout, np.full(6, 2.0))
+    assert used < 60  # it ends by itself
+    np.testing.assert_allclose(best, goal, atol=1e-6)
+    assert least < 1e-11
 
 
 @pytest.mark.parametrize("optimiser", [jfric.LevenbergMarquardt, jfric.LBFGS, jfric.Adam])

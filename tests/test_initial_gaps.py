@@ -59,6 +59,15 @@ def test_nothing_is_said_without_penetration():
         assert float(_stack(-0.9999999).initial["y"].q) == -0.9999999
 
 
+def test_all_but_rounding_errors_are_projected():
+    """Of lengths of a metre, a hundredth of a nanometre is a penetration."""
+    with pytest.warns(UserWarning, match=r"contact started with a gap of -1e-11 .* was moved"):
+        assert float(_stack(-1.0 - 1e-11).initial["y"].q) == pytest.approx(-1.0, abs=1e-15)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert float(_stack(-1.0 - 1e-13).initial["y"].q) == -1.0 - 1e-13
+
+
 def test_several_contacts_move_as_little_as_possible():
     """A corner: floor and wall, both penetrated; and a third contact that stays open."""
     with pytest.warns(UserWarning, match="contact.floor, contact.wall"):

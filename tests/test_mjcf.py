@@ -56,6 +56,16 @@ def test_numbers_are_those_of_joints_and_tendons():
     assert lost == ("friction: stick: a load below the limit creeps",)
 
 
+def test_what_differs_between_the_directions_is_its_mean():
+    sides = {"v_s": jfric.Directional(0.1, 0.3), "mu_v": jfric.Directional(0.02, 0.06)}
+    law = jfric.Stribeck(0.3, jfric.Directional(0.1, 0.3), **sides)
+    root, _ = written(machine(jfric.Friction("a", law, N=5.0)), friction="frictionloss")
+    joint = root.find(".//joint[@name='a']").attrib
+    assert float(joint["frictionloss"]) == pytest.approx(0.2 * 5.0, rel=1e-12)
+    # The damper at the wall, and the viscous part.
+    assert float(joint["damping"]) == pytest.approx(0.5 + 0.04 * 5.0, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("friction", "named"),
     [

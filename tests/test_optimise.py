@@ -93,6 +93,15 @@ def test_an_input_of_many_values_is_the_one_of_least_norm():
     assert best.objective == pytest.approx(np.mean(exact**2), rel=1e-12)
 
 
+@pytest.mark.slow
+def test_constraints_just_beyond_the_bounds_are_not_met():
+    """The shortest time of a way is as its root: 3e-8 s less leave 5e-8 m of it."""
+    free = {"load.F.times": (0.5, 1.5), "time.end": (1.5, SHORTEST - 3e-8)}
+    best = jfric.optimise(sled(), **FASTEST | {"free": free})
+    assert not best.feasible
+    assert 1e-9 < best.violation < 1e-7
+
+
 def test_entries_of_a_list_with_equal_bounds_are_held():
     best = jfric.optimise(
         sled((0.5, 1.0), (2.0, 0.5, -2.0)),

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import jfric
+from jfric.sweeps.progress import Progress
 from jfric.sweeps.store import ZarrTable
 from jfric.sweeps.sweeping import execute, prepare
 
@@ -157,14 +158,17 @@ def test_a_damaged_chunk_is_computed_again(tmp_path, whole, damage):
     assert_same_bits(arrays, whole)
 
 
-def test_the_layout_of_a_store_is_kept(tmp_path, whole):
-    """Other options at the second call change neither the tiles nor the bits."""
-    store = tmp_path / "sweep.zarr"
+def test_the_layout_of_a_store_is_kept(tmp_path, whole, monkeypatch):
+    """Other options at the second call change neither the tiles nor the bits; the bar begins with
+    what is there."""
+    store, said = tmp_path / "sweep.zarr", []
     run(store)
     (store / "status" / "c" / "3").unlink()
+    monkeypatch.setattr(Progress, "_update", lambda bar, *_: said.append(bar._count))
     sink, summary = execute(prepared(), store=store, chunk=64, block=64, devices=1)
     assert isinstance(sink, ZarrTable)
     assert summary.computed == BLOCK
+    assert said == [f"{LANES - BLOCK}/{LANES}", f"{LANES}/{LANES}"]
     table = sink.dataset().load()
     assert_same_bits({str(n): table[n].values for n in table.variables}, whole)
 

@@ -846,6 +846,38 @@ def test_a_hundred_thousand_impacts_without_drift(solver):
     assert float(run.q[0, 0]) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.slow
+def test_a_foot_that_the_impact_of_another_lifts_is_a_second_change():
+    """A rod turns about its left foot, which slides: the blow on the right one, (1 + e) times what
+    it loses, lifts the left one as well."""
+    feet = {
+        "left": jfric.Contact({"y": 1.0, "phi": -1.0}, "x", jfric.Coulomb(0.1)),
+        "right": jfric.Contact({"y": 1.0, "phi": 1.0}, gap=0.2, e=0.5),
+    }
+    problem = jfric.Problem(
+        {"x": "translation", "y": "translation", "phi": "rotation"},
+        {
+            "mass": {f"m{a}": jfric.Mass(a, m) for a, m in (("x", 1.0), ("y", 1.0), ("phi", 2.0))},
+            "contact": feet,
+            "load": jfric.Load("y", -9.0),
+        },
+        initial={a: jfric.InitialState(v=v) for a, v in (("x", 1.0), ("y", -1.0), ("phi", -1.0))},
+        time=0.12,
+    )
+    run = jfric.simulate(problem, SOLVERS["general"])
+    rows = run.event_table()
+    assert [(r["contact"], r["from"], r["to"], r["impact"]) for r in rows] == [
+        ("contact.left", "slip+", "open", False),
+        ("contact.right", "open", "open", True),
+    ]
+    # Both fall by 3 m/s^2 over 0.1 m. Masses of 1 and 2: 3/2 (1 + e)/(3/2) of the speed of the
+    # right foot, of which y takes all and the turn a half.
+    speed = math.sqrt(1.0 + 2.0 * 3.0 * 0.1)
+    blow = 1.5 * 2.0 * speed / 1.5
+    np.testing.assert_allclose(rows[0]["v"][1:], [-speed + blow, -speed + 0.5 * blow], atol=1e-12)
+    assert Flag(int(run.flags)) == Flag.SIMULTANEOUS
+
+
 # Energies that are known inside a run only
 
 

@@ -1,5 +1,6 @@
 import dataclasses
 import itertools
+import re
 import types
 from pathlib import Path
 
@@ -114,6 +115,8 @@ def test_commands(tmp_path):
     shown = run("equilibria", "configs/janovsky_static_e5.toml")
     assert shown.exit_code == 0, shown.output
     assert "3 equilibria" in shown.output
+    modes = re.findall(r"^\d  (.+?)  ", shown.output, re.MULTILINE)
+    assert modes == ["open", "stick", "slip-"]
     result = run(
         "trace",
         "configs/janovsky_static_fold.toml",

@@ -216,10 +216,9 @@ class Follower:
         if s_before > 0.0:
             yield from self._locate(point, at, before, s_before)
             self.rows.append(before)
-        place = {}
+        place: dict[str, Any] = {}
         if len(before.events) and (held := (yield from held_behind(self.kernel, before))):
-            closed, after = held
-            place = {"parameter": closed.parameter, "state": np.asarray(closed.orbit.state)}
+            place, after = held
         goes_on = after is not None
         if after is None or np.linalg.norm(after.u - before.u) > JUMP:
             # No path goes straight on: a path that begins here may go back, or off like a root.

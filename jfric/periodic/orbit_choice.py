@@ -8,7 +8,7 @@ sides. The middle of the interval leads to that point.
 
 from __future__ import annotations
 
-import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -55,10 +55,10 @@ def _middle(kernel: Kernel, point: PathPoint) -> Computation[tuple[list[float], 
 
 def held_behind(
     kernel: Kernel, point: PathPoint
-) -> Computation[tuple[PathPoint, PathPoint] | None]:
-    """End of slip to both sides beyond ``point``, the last orbit found that slips: the orbit at
-    which the interval of possible places of sticking closes, and the middle of that interval a
-    little further; None if there is no such interval.
+) -> Computation[tuple[dict[str, Any], PathPoint] | None]:
+    """End of slip to both sides beyond ``point``, the last orbit found that slips: parameter and
+    state of the orbit at which the interval of possible places of sticking closes, and the middle
+    of that interval a little further; None if there is no such interval.
 
     The last orbit that slips lies within the interval. A straight step ahead from the orbits that
     slip does not: it would lead Newton's method to the edge, where slips too short to be told from
@@ -77,9 +77,9 @@ def held_behind(
 
 def _closed(
     kernel: Kernel, held: PathPoint, width: float, step: np.ndarray
-) -> Computation[PathPoint]:
-    """The orbit at which the ``width`` around ``held`` becomes zero, within a ``step``, by secants,
-    because the width is a smooth function of the parameter."""
+) -> Computation[dict[str, Any]]:
+    """Parameter and state of the orbit at which the ``width`` around ``held`` becomes zero, within
+    a ``step``, by secants, because the width is a smooth function of the parameter."""
     points, widths, part = [held], [width], TOWARDS
     for _ in range(SECANTS):
         found = yield from _held(kernel, points[-1], part * step)
@@ -96,19 +96,15 @@ def _closed(
         # The next step stops short of the zero, beyond which no contact sticks.
         part *= NEARLY * widths[-1] / falls
     if len(points) < 2 or not widths[-2] > widths[-1]:
-        return held
+        return {"parameter": held.parameter, "state": np.asarray(held.orbit.state)}
     (a, b), (wide, narrow) = points[-2:], widths[-2:]
     beyond = narrow / (wide - narrow)
 
     def there(x, y):
         return y + beyond * (y - x)
 
-    return b._replace(
-        u=there(a.u, b.u),
-        z=moved(kernel, b.z, beyond * (b.u - a.u)),
-        parameter=there(a.parameter, b.parameter),
-        orbit=dataclasses.replace(b.orbit, state=there(a.orbit.state, b.orbit.state)),
-    )
+    state = there(np.asarray(a.orbit.state), np.asarray(b.orbit.state))
+    return {"parameter": there(a.parameter, b.parameter), "state": state}
 
 
 def _held(kernel: Kernel, point: PathPoint, step: np.ndarray) -> Computation[PathPoint | None]:
