@@ -370,6 +370,17 @@ def test_means_between_samples_are_integrals(values, below, above):
             "harmonics: found 5, a load has the harmonic 7",
         ),
         (
+            # 1/3 Hz and 20 Hz, rounded as a table gives them.
+            lambda: oscillator(
+                load={
+                    "a": jfric.Load("x", jfric.Harmonic(1.0, 2.0943951024)),
+                    "b": jfric.Load("x", jfric.Harmonic(1.0, 125.66370614)),
+                }
+            ),
+            {"harmonics": 5},
+            "harmonics: found 5, a load has the harmonic 60",
+        ),
+        (
             lambda: oscillator(friction=jfric.Friction("x", jfric.StaticDynamic(0.3, 0.2), N=1.0)),
             {},
             "friction: with StaticDynamic friction drops",

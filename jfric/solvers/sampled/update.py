@@ -173,7 +173,7 @@ def _first_zero(guard, hi, wanted):
         value, rate = guard(tau)
         lo, hi = jnp.where(value > 0, tau, lo), jnp.where(value > 0, hi, tau)
         new = tau - value / jnp.where(rate != 0, rate, 1.0)
-        inside = (new >= lo) & (new <= hi) & (rate != 0)
+        inside = (new >= lo) & (new <= hi)
         new = jnp.where(inside, new, 0.5 * (lo + hi))
         return frozen(lo), frozen(hi), frozen(new)
 
