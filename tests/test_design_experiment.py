@@ -7,7 +7,7 @@ import pytest
 
 import jfric
 from jfric.fits.design.information import merit
-from jfric.fits.design.search import expected
+from jfric.fits.design.search import Search, expected
 
 TIMES = np.linspace(0.02, 2.0, 75)
 FREE = {"friction.mu": jfric.Free(0.05, 0.5), "damper.c": jfric.Free(0.3, 3.0)}
@@ -126,6 +126,25 @@ def test_where_information_jumps_both_sides_count():
     sd, remarks = OfOne(lambda p: np.where(p > 2.05, np.inf, 0.1)).expected()
     assert sd == pytest.approx(0.1)
     assert "of mu is lost" in remarks[0]
+
+
+class Ridge(Search):
+    """Of two inputs the merit is Rosenbrock's: high on a bent ridge, zero at (1, 1) of (2, 2)."""
+
+    def _with_slopes(self, part):
+        x, y = 2.0 * np.asarray(part)
+        value = -((1.0 - x) ** 2) - 100.0 * (y - x * x) ** 2
+        self._keep(part, value, 0.0)
+        slope = [4.0 * (1.0 - x) + 800.0 * x * (y - x * x), -400.0 * (y - x * x)]
+        return np.array([value]), np.array([slope]), np.zeros(0), np.zeros((0, 2))
+
+
+@pytest.mark.parametrize("start", [(0.1, 0.9), (0.9, 0.1), (0.2, 0.4)])
+def test_a_climb_ends_at_the_top(start):
+    one, none = np.ones((1, 1)), np.zeros((0, 2))
+    search = Ridge(None, None, np.zeros(2), np.ones(2), one, one[0], one, [0], "D", none)
+    search.climb(np.array(start))
+    np.testing.assert_allclose(search.best, 0.5, atol=1e-4)
 
 
 def test_slopes_of_the_value_are_differences():
