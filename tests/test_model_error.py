@@ -12,12 +12,14 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jfric.fits.losses import AbstractLoss
 from scipy.signal import lfilter
 
 import jfric
-from jfric.fits.objective import AbstractLoss
+from jfric.fits.objective import AbstractLoss, Normal
 from jfric.fits.readings import doubtful_readings
 from jfric.fits.uncertainty.covariance import Covariance, covariance
+from jfric.fits.uncertainty.model_error import Point, _refined
 from jfric.fits.uncertainty.noise_tests import repeated, whiteness
 from jfric.fits.uncertainty.residual_series import ResidualSeries
 
@@ -98,6 +100,26 @@ def test_what_a_model_lacks_is_named_and_measured(kind, path, value):
     assert "longer record" not in said
     candidate = {"viscous": "Coulomb + viscous", "asymmetry": "asymmetric"}.get(kind)
     assert (f"compare_laws has it in {candidate!r}" in said) == (candidate is not None)
+
+
+class Bent:
+    """Residuals ``10 (y - x^2)`` and ``1 - x``, in whose valley a full step overshoots."""
+
+    layout = types.SimpleNamespace(bounds=(np.full(2, -9.0), np.full(2, 9.0)))
+
+    def normal(self, points):
+        x, y = points.T
+        r = np.stack([10.0 * (y - x**2), 1.0 - x], axis=1)
+        J = np.stack([-20.0 * x, 0 * x + 10.0, 0 * x - 1.0, 0 * x], axis=1).reshape(-1, 2, 2)
+        gradient, hessian = np.einsum("gri,gr->gi", J, r), np.einsum("gri,grj->gij", J, J)
+        return Normal(0.5 * np.sum(r**2, axis=1), gradient, hessian)
+
+
+def test_a_step_that_overshoots_is_tried_shorter():
+    point = Point(Bent(), np.array([-1.2, 1.0]))  # pyright: ignore[reportArgumentType]
+    active = np.ones(2, bool)
+    found = Bent().normal(_refined(point, active, active[None]))
+    assert float(found.cost[0]) < 0.2 * float(point.normal.cost)
 
 
 def test_coulomb_alone_on_viscous_truth():
