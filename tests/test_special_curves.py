@@ -73,3 +73,29 @@ def test_grazing_over_frequency():
     assert not curve.remarks
     w = curve.second
     np.testing.assert_allclose(curve.parameter, np.hypot(1.0 - w**2, 0.1 * w), atol=1e-9)
+
+
+@pytest.mark.slow
+def test_the_fold_of_a_limit_cycle_without_a_load():
+    """``x'' = -x + v (mu + a E - E^2)`` with ``E = x^2 + v^2`` goes round circles, exactly, of
+    which two meet at ``E = a/2``."""
+    mu, a = "force_field.parameters.mu", "force_field.parameters.a"
+
+    def force(t, q, v, p):
+        E = q**2 + v**2
+        return v * (p["mu"] + p["a"] * E - E**2)
+
+    elements = {
+        "mass": jfric.Mass("x", 1.0),
+        "spring": jfric.Spring("x", 1.0),
+        "force_field": jfric.ForceField(force, {"mu": -0.2, "a": 1.0}),
+    }
+    problem = jfric.Problem(["x"], elements)
+    start = jnp.array([math.sqrt(0.5 + math.sqrt(0.05)), 0.0])
+    orbit = jfric.periodic_orbit(problem, 2.0 * math.pi, start=start).check()
+    path = jfric.continue_orbit(problem, mu, -0.2, -0.3, orbit=orbit)
+    (fold,) = path.points("fold")
+    assert fold.parameter == pytest.approx(-0.25, abs=1e-8)
+    curve = jfric.continue_special(problem, mu, fold, a, 1.1, points=3)
+    assert not curve.remarks
+    np.testing.assert_allclose(curve.parameter, -0.25 * np.array([1.0, 1.05, 1.1]) ** 2, atol=1e-7)
