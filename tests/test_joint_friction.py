@@ -11,6 +11,8 @@ import jfric
 from jfric.cli.main import app
 from jfric.fits.robots.joint_laws import bent
 from jfric.fits.robots.joint_rows import (
+from jfric.fits.robots.joint_rows import inertial_links
+from jfric.fits.robots.link_inertia import (
     body_of,
     existing,
     numbers_of,
@@ -90,6 +92,18 @@ def wrong_masses():
         for k, x in LINKS.items()
     }
     return arm(link=changed)
+
+
+def test_inertias_are_those_of_links_that_their_own_joint_moves():
+    """Not of the foot, nor of what is mounted on a link, nor of a link without mass."""
+    own = {"m": 1.0, "com": (0, 0, 0.1), "J": (0.02, 0.02, 0.002, 0, 0, 0)}
+    links = LINKS | {
+        "foot": jfric.Link("fixed", **own),
+        "gripper": jfric.Link("fixed", "elbow", **own),
+        "wrist": jfric.Link(parent="elbow", axis=(0, 1, 0)),
+        "finger": jfric.Link(parent="wrist", axis=(0, 1, 0), **own),
+    }
+    assert inertial_links(arm(link=links)) == ["shoulder", "elbow", "finger"]
 
 
 def test_inertia_in_ten_numbers():
