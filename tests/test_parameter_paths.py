@@ -194,3 +194,21 @@ def test_the_rate_of_a_ramp_measures_what_it_changes_per_second():
         measures = path_dimension(problem, path)
         assert measures is not None
         assert measures.unit == unit
+
+
+@pytest.mark.parametrize("kind", ["translation", "rotation"])
+def test_matrices_are_one_parameter_or_many(kind):
+    """An array is one parameter, rows have one for each number; both know their unit."""
+    unit, wrong = {"translation": ("N/m", "N*m/rad"), "rotation": ("N*m/rad", "N/m")}[kind]
+
+    def problem(K):
+        return jfric.Problem({"a": kind}, {"mass": jfric.Mass("a", 2.0)},
+                             matrices=jfric.Matrices(K=K), time=1.0)  # fmt: skip
+
+    rows, array = problem([[8]]), problem(np.array([[8.0]]))
+    changed = jfric.set_parameters(rows, {"matrices.K.0.0": f"5 k{unit}"})
+    assert float(jfric.get_parameter(changed, "matrices.K.0.0")) == 5000.0
+    with pytest.raises(jfric.ProblemError, match=r"^matrices\.K\.0\.0: found .* stiffness such"):
+        jfric.set_parameters(rows, {"matrices.K.0.0": f"5 {wrong}"})
+    names = [path_dimension(rows, "matrices.K.0.0"), path_dimension(array, "matrices.K")]
+    assert [x.unit for x in names] == [unit, unit]

@@ -58,10 +58,10 @@ class TimeSpan(eqx.Module):
 
 
 def _entries(value):
-    """Entries of a matrix, with texts converted."""
+    """Entries of a matrix; numbers and texts in rows are parameters of their own."""
     if isinstance(value, (list, tuple)):
         return type(value)(map(_entries, value))
-    return scalar(value) if isinstance(value, str) else value
+    return scalar(value) if isinstance(value, (str, int, float)) else value
 
 
 class Matrices(eqx.Module):
