@@ -1,6 +1,7 @@
 """Optimal inputs and dimensions, by exact derivatives through stick and slip."""
 
 import json
+import types
 import warnings
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import jfric
 from jfric.cli.main import app
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
+from jfric.optima.engines import stationarity
 from jfric.optima.optimise import from_table
 
 #: Minimum time over 1 m with a force of 2 N against friction of 1 N, and when it turns.
@@ -100,6 +102,15 @@ def test_constraints_just_beyond_the_bounds_are_not_met():
     best = jfric.optimise(sled(), **FASTEST | {"free": free})
     assert not best.feasible
     assert 1e-9 < best.violation < 1e-7
+
+
+@pytest.mark.parametrize(("margin", "left"), [(0.0, 0.0), (0.5, 1.0)])
+def test_only_constraints_that_hold_take_up_a_slope(margin, left):
+    """The objective and an inequality fall alike; the inequality has a ``margin``."""
+    found = types.SimpleNamespace(values=np.array([3.0, margin]), slopes=np.ones((2, 1)))
+    goals = types.SimpleNamespace(sizes=np.ones(2), equal=np.array([False]))
+    limits = np.zeros(1), np.ones(1)
+    assert stationarity(found, goals, np.array([0.5]), limits) == pytest.approx(left, abs=1e-12)
 
 
 def test_entries_of_a_list_with_equal_bounds_are_held():
