@@ -11,10 +11,9 @@ import jfric
 from jfric.cli.main import app
 from jfric.fits.robots.joint_laws import bent
 from jfric.fits.robots.joint_rows import (
-from jfric.fits.robots.joint_rows import inertial_links
-from jfric.fits.robots.link_inertia import (
     body_of,
     existing,
+    inertial_links,
     numbers_of,
     pseudo_inertia,
     root_of,

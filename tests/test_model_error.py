@@ -12,7 +12,6 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jfric.fits.losses import AbstractLoss
 from scipy.signal import lfilter
 
 import jfric
