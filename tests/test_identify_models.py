@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jfric.fits.parameter_vector import lay_out
 
 import jfric
+from jfric.fits.free import lay_out
 from jfric.fits.model import AbstractModel, Prediction
 from jfric.fits.objective import AbstractLoss
 from jfric.fits.optimise.direct_search import direct_search

@@ -15,7 +15,7 @@ import pytest
 from scipy.signal import lfilter
 
 import jfric
-from jfric.fits.objective import AbstractLoss, Normal
+from jfric.fits.objective import AbstractLoss, Normal, Objective
 from jfric.fits.readings import doubtful_readings
 from jfric.fits.uncertainty.covariance import Covariance, covariance
 from jfric.fits.uncertainty.model_error import Point, _refined
@@ -101,13 +101,15 @@ def test_what_a_model_lacks_is_named_and_measured(kind, path, value):
     assert (f"compare_laws has it in {candidate!r}" in said) == (candidate is not None)
 
 
-class Bent:
+class Bent(Objective):
     """Residuals ``10 (y - x^2)`` and ``1 - x``, in whose valley a full step overshoots."""
 
-    layout = types.SimpleNamespace(bounds=(np.full(2, -9.0), np.full(2, 9.0)))
+    def __init__(self):
+        self.layout = types.SimpleNamespace(bounds=(np.full(2, -9.0), np.full(2, 9.0)))
 
-    def normal(self, points):
-        x, y = points.T
+    def normal(self, x, measured=None, weight=None, chunk=None):
+        del measured, weight, chunk
+        x, y = x.T
         r = np.stack([10.0 * (y - x**2), 1.0 - x], axis=1)
         J = np.stack([-20.0 * x, 0 * x + 10.0, 0 * x - 1.0, 0 * x], axis=1).reshape(-1, 2, 2)
         gradient, hessian = np.einsum("gri,gr->gi", J, r), np.einsum("gri,grj->gij", J, J)
@@ -115,7 +117,7 @@ class Bent:
 
 
 def test_a_step_that_overshoots_is_tried_shorter():
-    point = Point(Bent(), np.array([-1.2, 1.0]))  # pyright: ignore[reportArgumentType]
+    point = Point(Bent(), np.array([-1.2, 1.0]))
     active = np.ones(2, bool)
     found = Bent().normal(_refined(point, active, active[None]))
     assert float(found.cost[0]) < 0.2 * float(point.normal.cost)
