@@ -4,6 +4,8 @@ import csv
 import dataclasses
 import functools
 import json
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -500,3 +502,30 @@ def test_tables_of_units_are_not_shared_half_written(tmp_path):
     finally:
         jax.config.update("jax_compilation_cache_dir", before)
     assert not list(tmp_path.rglob("*"))
+
+
+def test_usual_units_are_those_of_pint():
+    registry = units._registry()
+    texts = [*units._SYMBOLS, "deg", "", "/s", "1/m", "N s/m", "kN*m/rad", "mm/s^2", "kg m^2"]
+    texts += [f"{a}/{b}^2" for a in ("N", "kPa", "mm", "mA") for b in units._SYMBOLS]
+    for text in texts:
+        factor, measure = units._usual_unit(text)
+        unit = registry.parse_units(f"1{text}" if text.startswith("/") else text)
+        expected = registry.Quantity(1.0, unit).to_base_units().magnitude
+        assert float(factor) == pytest.approx(expected, rel=1e-15), text
+        assert dict(measure.powers) == dict(unit.dimensionality), text
+        assert text not in units._SYMBOLS or str(measure) == str(unit.dimensionality)
+
+
+@pytest.mark.parametrize("text", ["N/m s", "N/ m", "m//s", "m*", "m2", "m^22", "1", "inch", "degC"])
+def test_other_units_are_left_to_pint(text):
+    assert units._usual_unit(text) is None
+
+
+def test_reading_a_file_with_usual_units_imports_no_slow_package():
+    file = str(shipped("slider_crank"))
+    code = f"import sys, jfric; jfric.load({file!r}); print(*sys.modules)"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert not {"pint", "dask", "scipy.special"} & set(found.stdout.split())

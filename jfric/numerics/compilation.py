@@ -102,6 +102,8 @@ def _known(chosen: Mapping[str, bool | int | str]) -> Options:
 
 @functools.cache
 def _admitted(options: tuple[tuple[str, bool | int | str], ...]) -> tuple:
+    if _knows_flags():
+        return options
     try:
         jax.jit(lambda x: x, compiler_options=dict(options)).lower(0.0).compile()
     except (jax.errors.JaxRuntimeError, ValueError):

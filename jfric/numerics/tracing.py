@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 
 #: Platform for which programs are traced, if not JAX's own, or :data:`KERNELS`. JAX keeps the
@@ -64,7 +64,8 @@ def collecting_later() -> Iterator[None]:
 
 def is_traced(arguments: Any) -> bool:
     """Whether a call is traced as a part of another program."""
-    leaves = jax.tree.leaves((arguments, jnp.zeros(()) + 0.0))
+    # The constant is traced if the call is; outside of a trace nothing is compiled for it.
+    leaves = jax.tree.leaves((arguments, jax.lax.stop_gradient(np.zeros(()))))
     return any(isinstance(x, Tracer) for x in leaves)
 
 

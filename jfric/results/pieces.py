@@ -7,13 +7,13 @@ its mode inside. The solver's dense output on a piece is a polynomial in ``s = (
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.numerics.polynomials import horner, horner_with_slope, powers
@@ -213,7 +213,7 @@ def _part_of(coefficients: Float[Array, "p n"], s, part) -> Float[Array, "p n"]:
     count = coefficients.shape[0]
     row, column = np.indices((count, count))
     order = np.maximum(column - row, 0)
-    chosen = np.where(column >= row, scipy.special.comb(column, row), 0.0)
+    chosen = np.array([[math.comb(k, i) for k in range(count)] for i in range(count)], float)
     shifted = powers(s, count)[order] * jnp.asarray(chosen, coefficients.dtype)
     return powers(part, count)[:, None] * (shifted @ coefficients)
 

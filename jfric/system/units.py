@@ -102,9 +102,85 @@ class UnitError(ValueError):
     """A text that is no quantity of the expected kind; the message starts with ``found``."""
 
 
+#: Base dimensions in the order of messages.
+_BASES = ("[mass]", "[length]", "[time]", "[current]", "[temperature]")
+
+
+class Measure(NamedTuple):
+    """Dimensionality of a quantity: powers of base dimensions, in their order, without zeros."""
+
+    powers: tuple[tuple[str, float], ...]
+
+    def times(self, other: Measure, power: float = 1) -> Measure:
+        """Dimensionality of a product with ``other`` to a ``power``."""
+        found = dict(self.powers)
+        for name, own in other.powers:
+            found[name] = found.get(name, 0) + power * own
+        order = sorted(found, key=lambda k: (*(k != base for base in _BASES), k))
+        return Measure(tuple((k, found[k]) for k in order if found[k]))
+
+    def __pow__(self, power: float) -> Measure:
+        return Measure(()).times(self, power)
+
+    def __str__(self) -> str:
+        shown = [(k, f"{k} ** {abs(x):g}" if abs(x) != 1 else k, x) for k, x in self.powers]
+        over = " * ".join(text for _, text, x in shown if x > 0)
+        under = "".join(f" / {text}" for _, text, x in shown if x < 0)
+        return f"{over or 1}{under}" if shown else "dimensionless"
+
+
+#: Usual units: power of ten to SI base units, and powers of mass, length, time, current and
+#: temperature. Texts of these are read without the package pint, whose import takes longer than
+#: everything else on the way from a file to a problem.
+_SYMBOLS: dict[str, tuple[int, tuple[int, ...]]] = {
+    "rad": (0, ()),
+    "cm": (-2, (0, 1)),
+    "K": (0, (0, 0, 0, 0, 1)),
+    **{
+        prefix + name: (power + (-3 if name == "g" else 0), powers)
+        for prefix, power in (("", 0), ("k", 3), ("M", 6), ("m", -3), ("u", -6))
+        for name, powers in {
+            "m": (0, 1),
+            "g": (1,),
+            "s": (0, 0, 1),
+            "A": (0, 0, 0, 1),
+            "N": (1, 1, -2),
+            "J": (1, 2, -2),
+            "W": (1, 2, -3),
+            "Pa": (1, -1, -2),
+            "Hz": (0, 0, -1),
+            "V": (1, 2, -3, -1),
+            "ohm": (1, 2, -3, -2),
+            "H": (1, 2, -2, -2),
+        }.items()
+    },
+}
+#: A usual unit in a product, with the sign before it.
+_USUAL_FACTOR = re.compile(r"([*/ ]?)([A-Za-z]+)(?:(?:\^|\*\*)(\d)(?!\d))?")
+
+
+def _usual_unit(text: str) -> tuple[Decimal, Measure] | None:
+    """Factor and dimensionality of degrees or a product of usual units; None for other texts."""
+    if text == "deg":
+        return Decimal(repr(math.radians(1.0))), Measure(())
+    text = text[1:] if text.startswith("1/") else text
+    ten, measure, end, allowed = 0, Measure(()), 0, ("", "/")
+    for factor in _USUAL_FACTOR.finditer(text):
+        sign, name, power = factor.groups()
+        if factor.start() != end or name not in _SYMBOLS or sign not in allowed:
+            return None
+        (own, powers), end = _SYMBOLS[name], factor.end()
+        times = int(power or 1) * (-1 if sign == "/" else 1)
+        ten += times * own
+        measure = measure.times(Measure(tuple(zip(_BASES, powers, strict=False))), times)
+        # After a quotient a blank can be read in two ways.
+        allowed = ("*", "/") if "/" in text[:end] else ("*", "/", " ")
+    return (Decimal(repr(float(f"1e{ten}"))), measure) if end == len(text) else None
+
+
 @functools.cache
 def _registry():
-    import pint  # slow to import: only where a text with a unit occurs
+    import pint  # slow to import: only where a text with a less usual unit occurs
 
     # Without pint's cache of its tables on disk: it is not safe when several processes start
     # together, and reading the tables takes 0.1 s.
@@ -112,10 +188,13 @@ def _registry():
 
 
 @functools.cache
-def _unit(text: str) -> tuple[Decimal, Any]:
+def _unit(text: str) -> tuple[Decimal, Measure]:
     """Factor to SI base units and dimensionality of a unit; raises :class:`UnitError`."""
     if text and (len(text) > _LONGEST_UNIT or not _UNIT.fullmatch(text)):
         raise _unknown(text)
+    usual = _usual_unit(text)
+    if usual is not None:
+        return usual
     registry = _registry()
     try:
         unit = registry.parse_units(f"1{text}" if text.startswith("/") else text)
@@ -127,7 +206,8 @@ def _unit(text: str) -> tuple[Decimal, Any]:
         raise UnitError(f"found the unit {quoted(text)}, which has no finite value in SI units")
     if offset != 0.0:
         raise UnitError(f"found {text!r}, a unit with an offset, which is not supported")
-    return Decimal(repr(float(factor))), unit.dimensionality
+    powers = Measure(tuple(unit.dimensionality.items()))
+    return Decimal(repr(float(factor))), Measure(()).times(powers)
 
 
 def _unknown(unit: str) -> UnitError:
@@ -150,7 +230,7 @@ def _unknown(unit: str) -> UnitError:
 
 
 @functools.cache
-def dimensions_of(unit: str) -> Any:
+def dimensions_of(unit: str) -> Measure:
     """Dimensionality of ``unit``, for comparison; raises :class:`UnitError`."""
     return _unit(unit)[1]
 
@@ -322,8 +402,8 @@ def measure_of(node: ast.expr, known: Sequence[Any], bare: Any = BARE) -> Any:
                 return UNKNOWN
             if b is BARE:
                 return a
-            b = b if isinstance(node.op, ast.Mult) else b**-1
-            return b if a is BARE else a * b
+            power = 1 if isinstance(node.op, ast.Mult) else -1
+            return (Measure(()) if a is BARE else a).times(b, power)
     return bare
 
 
