@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from jfric.contact.contact_problem import ContactProblem
+from jfric.numerics.choice import select
 from jfric.results.modes import Mode
 
 
@@ -76,9 +77,9 @@ def element_impulse(d, inverse, gamma, limit: Coefficients, direction=None):
         back = (direction < 0) & (gamma < -d * limit.kinetic_negative)
         sticks = sticks & ~ahead & ~back
         forward = ahead | (forward & ~back)
-    sliding = jnp.where(forward, -limit.kinetic_positive, limit.kinetic_negative)
-    mode = jnp.where(sticks, Mode.STICK, jnp.where(forward, Mode.SLIP_POS, Mode.SLIP_NEG))
-    return jnp.where(sticks, holding, sliding), mode.astype(jnp.int32)
+    sliding = select(forward, -limit.kinetic_positive, limit.kinetic_negative)
+    mode = select(sticks, Mode.STICK, select(forward, Mode.SLIP_POS, Mode.SLIP_NEG))
+    return select(sticks, holding, sliding), mode.astype(jnp.int32)
 
 
 def contact_impulse(c: ContactNumbers, gamma_t, gamma_n, direction=None):
@@ -96,15 +97,15 @@ def contact_impulse(c: ContactNumbers, gamma_t, gamma_n, direction=None):
         sticks = sticks & ~ahead & ~back
         forward = forward & ~back
     is_open = gamma_n >= 0.0
-    press = gamma_n * jnp.where(forward, c.press_positive, c.press_negative)
-    slide = press * jnp.where(forward, -mu.kinetic_positive, mu.kinetic_negative)
-    normal = jnp.where(sticks, hold_n, press)
-    mode = jnp.where(sticks, Mode.STICK, jnp.where(forward, Mode.SLIP_POS, Mode.SLIP_NEG))
+    press = gamma_n * select(forward, c.press_positive, c.press_negative)
+    slide = press * select(forward, -mu.kinetic_positive, mu.kinetic_negative)
+    normal = select(sticks, hold_n, press)
+    mode = select(sticks, Mode.STICK, select(forward, Mode.SLIP_POS, Mode.SLIP_NEG))
     solved = is_open | ((normal >= 0.0) & (sticks | forward | (after_n <= 0.0)))
     return (
-        jnp.where(is_open, 0.0, jnp.where(sticks, hold_t, slide)),
-        jnp.where(is_open, 0.0, normal),
-        jnp.where(is_open, Mode.OPEN, mode).astype(jnp.int32),
+        select(is_open, 0.0, select(sticks, hold_t, slide)),
+        select(is_open, 0.0, normal),
+        select(is_open, Mode.OPEN, mode).astype(jnp.int32),
         solved,
     )
 
@@ -112,24 +113,24 @@ def contact_impulse(c: ContactNumbers, gamma_t, gamma_n, direction=None):
 def frictionless_impulse(inverse, gamma):
     """Impulse and mode (open, or closed) of a unilateral contact without friction."""
     is_open = gamma >= 0.0
-    impulse = jnp.where(is_open, 0.0, -gamma * inverse)
-    return impulse, jnp.where(is_open, Mode.OPEN, Mode.CLOSED).astype(jnp.int32)
+    impulse = select(is_open, 0.0, -gamma * inverse)
+    return impulse, select(is_open, Mode.OPEN, Mode.CLOSED).astype(jnp.int32)
 
 
 def closed_form(problem: ContactProblem) -> Int[Array, " nt"]:
     """Mode of the only contact of ``problem``; the residual tells whether it obeys the laws."""
     p, nu = problem, problem.touching.shape[0]
-    kept = jnp.where(p.sliding < 0, Mode.SLIP_NEG, Mode.SLIP_POS).astype(jnp.int32)
+    kept = select(p.sliding < 0, Mode.SLIP_NEG, Mode.SLIP_POS).astype(jnp.int32)
     if nu == 0:
         limit = Coefficients(*(p.cap_positive[0], p.cap_negative[0]) * 2)
-        d = jnp.where(p.D[0, 0] > 0, p.D[0, 0], 1.0)
+        d = select(p.D[0, 0] > 0, p.D[0, 0], 1.0)
         _, mode = element_impulse(d, 1.0 / d, p.gamma[0], limit)
-        return jnp.where(p.decided, mode, kept)
+        return select(p.decided, mode, kept)
     mu = Coefficients(*(p.mu_positive[0], p.mu_negative[0]) * 2)
     # Without friction there is no tangent; a decoupled one with unit mobility takes its place.
     rubs = p.decided[0] & (p.D[0, 0] > 0)
-    tt, coupling = jnp.where(rubs, p.D[0, 0], 1.0), jnp.where(rubs, p.D[0, 1], 0.0)
+    tt, coupling = select(rubs, p.D[0, 0], 1.0), select(rubs, p.D[0, 1], 0.0)
     numbers = contact_numbers(((tt, coupling), (coupling, p.D[1, 1])), mu)
     _, _, mode, _ = contact_impulse(numbers, p.gamma[0], p.gamma[1])
-    mode = jnp.where(p.decided | (mode == Mode.OPEN), mode, kept)
-    return jnp.where(p.touching, mode, Mode.OPEN).astype(jnp.int32)
+    mode = select(p.decided | (mode == Mode.OPEN), mode, kept)
+    return select(p.touching, mode, Mode.OPEN).astype(jnp.int32)

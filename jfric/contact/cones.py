@@ -14,6 +14,7 @@ from jfric.contact.contact_problem import ContactProblem
 from jfric.contact.gauss_seidel import gauss_seidel, sweep
 from jfric.contact.natural_map import natural_map, residual_in_units
 from jfric.contact.semismooth_newton import differentiable, newton_step
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matvec
 
 #: Rounds after which the method gives up; a round is one Newton step or a group of sweeps.
@@ -57,7 +58,7 @@ def _rounds(p: ContactProblem, tolerance: float, *, sweeps: bool, exact: bool):
         following = newton_step(missed, x)
         after = residual_in_units(p, following)
         better = after < now
-        found = jnp.where(better, following, x), jnp.where(better, after, now)
+        found = select(better, following, x), select(better, after, now)
         if sweeps:
             lost = ~(after < (1.0 - ENOUGH) * now) & (now > tolerance)
             found = jax.lax.cond(lost | (rounds == 0), swept, lambda _: found, x)

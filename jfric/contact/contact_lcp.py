@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from jfric.contact.contact_problem import ContactProblem
+from jfric.numerics.choice import select
 from jfric.numerics.lemke import lemke
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.results.modes import Mode
@@ -41,9 +42,9 @@ def solve_contacts(problem: ContactProblem, *, needed: Bool[Array, ""] | bool = 
     nt, nf, nu, D = p.nt, p.nf, p.touching.shape[0], p.D
     mu_p, mu_n, cap_p, cap_n = p.mu_positive, p.mu_negative, p.cap_positive, p.cap_negative
     # lambda_T = a - ratio lambda_N - fixed
-    slides = jnp.where(p.decided, 1.0, p.sliding)
-    ratio = jnp.where(slides[nf:] > 0, mu_p, jnp.where(slides[nf:] < 0, -mu_n, 0.0))
-    fixed = jnp.where(slides > 0, cap_p, jnp.where(slides < 0, -cap_n, 0.0))
+    slides = select(p.decided, 1.0, p.sliding)
+    ratio = select(slides[nf:] > 0, mu_p, select(slides[nf:] < 0, -mu_n, 0.0))
+    fixed = select(slides > 0, cap_p, select(slides < 0, -cap_n, 0.0))
     own = jnp.concatenate([jnp.zeros((nf, nu), D.dtype), jnp.eye(nu, dtype=D.dtype)])
     push = jnp.concatenate([-own * ratio[None, :], jnp.eye(nu, dtype=D.dtype)])
     gamma = p.gamma - matvec(D[:, :nt], fixed)
@@ -58,18 +59,18 @@ def solve_contacts(problem: ContactProblem, *, needed: Bool[Array, ""] | bool = 
             [own * (mu_p + mu_n)[None, :], -unit, zero],
         ]
     )
-    M = jnp.where(active[:, None] & active[None, :], M, 0.0)
+    M = select(active[:, None] & active[None, :], M, 0.0)
     q = jnp.concatenate([gamma[nt:], gamma[:nt], jnp.zeros_like(cap_p)])
     # Rows without a decision may be much larger than the others and must not set the scale.
-    speed = jnp.max(jnp.abs(jnp.where(active, q, 0.0)), initial=0.0)
+    speed = jnp.max(jnp.abs(select(active, q, 0.0)), initial=0.0)
     speed = jnp.maximum(speed, jnp.finfo(D.dtype).tiny)
     q = q.at[nu + nt :].set(cap_p + cap_n) / speed
-    result = lemke(M, jnp.where(active, q, 1.0), needed=needed)
+    result = lemke(M, select(active, q, 1.0), needed=needed)
 
     a, n = result.basic[nu : nu + nt], result.basic[nu + nt :]
-    mode = jnp.where(a, jnp.where(n, Mode.SLIP_NEG, Mode.STICK), Mode.SLIP_POS)
-    kept = jnp.where(p.sliding < 0, Mode.SLIP_NEG, Mode.SLIP_POS)
-    mode = jnp.where(p.decided, mode, kept)
+    mode = select(a, select(n, Mode.SLIP_NEG, Mode.STICK), Mode.SLIP_POS)
+    kept = select(p.sliding < 0, Mode.SLIP_NEG, Mode.SLIP_POS)
+    mode = select(p.decided, mode, kept)
     closed = jnp.concatenate([jnp.ones((nf,), bool), result.basic[:nu]])
-    mode = jnp.where(closed, mode, Mode.OPEN).astype(jnp.int32)
+    mode = select(closed, mode, Mode.OPEN).astype(jnp.int32)
     return ContactSolution(mode, result.solved, result.pivots)

@@ -21,6 +21,7 @@ from jfric.contact.gauss_seidel import gauss_seidel
 from jfric.contact.natural_map import modes_of, residual_in_units
 from jfric.contact.semismooth_newton import impulses_in_mode, semismooth_newton
 from jfric.errors import ProblemError, nearest
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
 from jfric.results.status import Status
@@ -79,8 +80,8 @@ def solve_impulses(
     else:
         impulse, mode, iterations, impossible = _along_lines(scaled, frozen, method, start)
     residual = residual_in_units(frozen, jax.lax.stop_gradient(impulse))
-    failure = jnp.where(impossible, int(Status.INCONSISTENT), int(Status.UNSOLVED))
-    status = jnp.where(residual <= tolerance, int(Status.OK), failure).astype(jnp.int32)
+    failure = select(impossible, int(Status.INCONSISTENT), int(Status.UNSOLVED))
+    status = select(residual <= tolerance, int(Status.OK), failure).astype(jnp.int32)
     impulse = problem.full(impulse * factor)
     gamma = problem.gamma + matvec(problem.D, impulse)
     return Impulses(impulse, gamma, mode, iterations, residual, status)
@@ -100,7 +101,7 @@ def _along_lines(scaled: ContactProblem, frozen: ContactProblem, method: Method,
         # Where contacts are redundant the modes do not determine the impulses.
         found = residual_in_units(frozen, jax.lax.stop_gradient(impulse))
         keep = residual_in_units(frozen, candidate) < found
-        return jnp.where(keep, candidate, impulse), mode, iterations, impossible
+        return select(keep, candidate, impulse), mode, iterations, impossible
     elif method == "lemke":
         mode, solved, iterations = solve_contacts(frozen)
         impossible = ~solved
@@ -108,9 +109,9 @@ def _along_lines(scaled: ContactProblem, frozen: ContactProblem, method: Method,
         mode, solved, iterations = semismooth_newton(frozen, begin, tolerance)
         if method == "auto":
             pivoted = solve_contacts(frozen, needed=~solved)
-            mode = jnp.where(solved, mode, pivoted.mode)
+            mode = select(solved, mode, pivoted.mode)
             impossible = ~solved & ~pivoted.solved
-            iterations = iterations + jnp.where(solved, 0, pivoted.pivots)
+            iterations = iterations + select(solved, 0, pivoted.pivots)
     return impulses_in_mode(scaled, mode), mode, iterations, impossible
 
 

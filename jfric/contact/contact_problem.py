@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
 from jfric.contact.reactions import Planes
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import diagonal_of
 
 
@@ -96,7 +97,7 @@ class ContactProblem(eqx.Module):
 
     def kept_sliding(self, upper, lower) -> Float[Array, " nt"]:
         """Friction of tangents that are not decided, at the limits ``upper`` and ``lower``."""
-        return jnp.where(self.sliding > 0, -upper, jnp.where(self.sliding < 0, lower, 0.0))
+        return select(self.sliding > 0, -upper, select(self.sliding < 0, lower, 0.0))
 
     def kept(self) -> np.ndarray:
         """Indices of the rows of the full problem that carry."""
@@ -126,7 +127,7 @@ class ContactProblem(eqx.Module):
             D, gamma = D * stretch[:, None] * stretch[None, :], gamma * stretch
             diagonal = diagonal_of(D)
             mean = diagonal.at[:nt].set(0.5 * (diagonal[:nt] + diagonal[p.partner]))
-        weight = jnp.where(mean > 0, mean, 1.0) ** -0.5
+        weight = select(mean > 0, mean, 1.0) ** -0.5
         factor = weight if stretch is None else weight * stretch
         along = factor[:nt]
         # A coefficient is scaled by the unit of the normal over that of the tangent.

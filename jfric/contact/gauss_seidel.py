@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int
 from jfric.contact import rules
 from jfric.contact.contact_problem import ContactProblem
 from jfric.contact.natural_map import residual_in_units
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import diagonal_of, inverse, matvec
 
 #: Sweeps over all contacts after which the method gives up.
@@ -66,7 +67,7 @@ def _rows(nt: int, own, planes) -> np.ndarray:
 def _along_a_line(p: ContactProblem, at, x):
     i, nf, nn = at, p.nf, p.touching.shape[0]
     diagonal = diagonal_of(p.D)
-    diagonal = jnp.where(diagonal > 0, diagonal, 1.0)
+    diagonal = select(diagonal > 0, diagonal, 1.0)
 
     def relaxed(x, row):
         return x[row] - (p.gamma[row] + p.D[row] @ x) / diagonal[row]
@@ -76,15 +77,15 @@ def _along_a_line(p: ContactProblem, at, x):
         own = jnp.asarray(p.own)[i]
         n, carries, c = jnp.minimum(own, nn - 1), own < nn, jnp.maximum(i - nf, 0)
         row = p.nt + n
-        press = jnp.where(p.touching[n], jnp.maximum(relaxed(x, row), 0.0), 0.0)
-        press = jnp.where(carries, press, x[row])
+        press = select(p.touching[n], jnp.maximum(relaxed(x, row), 0.0), 0.0)
+        press = select(carries, press, x[row])
         x = x.at[row].set(press)
-        upper = upper + jnp.where(carries, p.mu_positive[c] * press, 0.0)
-        lower = lower + jnp.where(carries, p.mu_negative[c] * press, 0.0)
+        upper = upper + select(carries, p.mu_positive[c] * press, 0.0)
+        lower = lower + select(carries, p.mu_negative[c] * press, 0.0)
     side = p.sliding[i]
-    kept = jnp.where(side > 0, -upper, jnp.where(side < 0, lower, 0.0))
+    kept = select(side > 0, -upper, select(side < 0, lower, 0.0))
     friction = jnp.clip(relaxed(x, i), -upper, lower)
-    return x.at[i].set(jnp.where(p.decided[i], friction, kept))
+    return x.at[i].set(select(p.decided[i], friction, kept))
 
 
 def _in_plane(p: ContactProblem, at, x):
@@ -94,17 +95,17 @@ def _in_plane(p: ContactProblem, at, x):
     free = p.gamma[at] + p.D[at] @ x - block @ own
     rubs, limit = p.decided[at[0]], p.cap_positive[at[0]]
     if at.shape[0] == 2:
-        held = rules.holding_friction(block, free, ones, jnp.where(rubs, limit, 0.0))
+        held = rules.holding_friction(block, free, ones, select(rubs, limit, 0.0))
         return x.at[at].set(held)
     mu, normal = p.mu_positive[at[0] - p.nf], block[2, 2]
-    ratio = own[:2] / jnp.where(own[2] > 0, own[2], 1.0)
+    ratio = own[:2] / select(own[2] > 0, own[2], 1.0)
     given = normal + jnp.sum(block[2, :2] * ratio)
-    pressed = jnp.maximum(-free[2] / jnp.where(given > 0, given, normal), 0.0)
+    pressed = jnp.maximum(-free[2] / select(given > 0, given, normal), 0.0)
     pushed = free[:2] + block[:2, 2] * pressed
-    sliding = jnp.where(rubs, limit + mu * pressed, 0.0)
+    sliding = select(rubs, limit + mu * pressed, 0.0)
     slid = jnp.append(rules.holding_friction(block[:2, :2], pushed, ones, sliding), pressed)
     holding = -matvec(inverse(block), free)
     most = limit + mu * holding[2]
     sticks = rubs & (holding[2] >= 0) & (jnp.sum(holding[:2] ** 2) <= most * most)
     carries = p.touching[at[2] - p.nt] & (normal > 0) & (free[2] < 0)
-    return x.at[at].set(jnp.where(carries, jnp.where(sticks, holding, slid), 0.0))
+    return x.at[at].set(select(carries, select(sticks, holding, slid), 0.0))

@@ -33,6 +33,7 @@ from jfric.contact.reactions import (
     coupling,
     reaction_operator,
 )
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, diagonal_of, matvec
 from jfric.numerics.loops import where_any
 from jfric.results.modes import Mode
@@ -122,7 +123,7 @@ def _along_lines(
     if not independent:
         # Of impulses that rows share in any way, the smallest may need more friction than there is.
         change = jax.lax.stop_gradient(after) - before
-        impulse = jnp.where(_obey(still, impulse, change, near), impulse, other)
+        impulse = select(_obey(still, impulse, change, near), impulse, other)
     if laws.touching.shape[0] > 1 and not independent:
         change = jax.lax.stop_gradient(after) - before
         shares, wider = _shared(still, before, change, near, mode)
@@ -160,13 +161,13 @@ def _decide(p: ContactProblem, velocity) -> Int[Array, " nt"]:
     """Modes of an impact in closed form, or by Lemke's method; the laws check them afterwards,
     whether or not that method reports success."""
     nt, nf = p.nt, p.nf
-    speed = jnp.abs(velocity) / jnp.sqrt(jnp.where(diagonal_of(p.D) > 0, diagonal_of(p.D), 1.0))
+    speed = jnp.abs(velocity) / jnp.sqrt(select(diagonal_of(p.D) > 0, diagonal_of(p.D), 1.0))
     hits = p.touching & (velocity[nt:] < 0)
-    fastest = jnp.max(jnp.where(hits, speed[nt:], 0.0), initial=0.0)
+    fastest = jnp.max(select(hits, speed[nt:], 0.0), initial=0.0)
     slow = ~rules.slides_through(speed[nf:nt], fastest)
     frictionless = (p.mu_positive == 0.0) & (p.mu_negative == 0.0)
     direction = jnp.sign(velocity[:nt])
-    direction = direction.at[nf:].set(jnp.where(frictionless, 0.0, direction[nf:]))
+    direction = direction.at[nf:].set(select(frictionless, 0.0, direction[nf:]))
     decided = p.decided.at[nf:].set(p.decided[nf:] & slow)
     p = dataclasses.replace(p, decided=decided, sliding=direction)
     return closed_form(p) if nt == p.touching.shape[0] == 1 else solve_contacts(p).mode
@@ -182,8 +183,8 @@ def _shared(p: ContactProblem, velocity, change, near, mode):
         side = jnp.full_like(side, Mode.SLIP_POS)
     met = (jnp.abs(rebound) <= near[nt:]) & (velocity[nt:] < -near[nt:])
     shares = p.touching & met & (mode[p.carriers] == Mode.OPEN)
-    closed = jnp.where(rests, Mode.STICK, side)
-    wider = jnp.where(p.of_tangents(shares, False), closed, mode)
+    closed = select(rests, Mode.STICK, side)
+    wider = select(p.of_tangents(shares, False), closed, mode)
     return shares, wider.astype(jnp.int32)
 
 
@@ -200,7 +201,7 @@ def _in_planes(
     after = velocity + matvec(laws.D, found.impulse)
     # A contact at rest sticks, also where one of the frictions that hold it is at its limit.
     rests = _rests(still, jax.lax.stop_gradient(after)[: still.nt], near)
-    mode = jnp.where(rests & (found.mode != Mode.OPEN), Mode.STICK, found.mode)
+    mode = select(rests & (found.mode != Mode.OPEN), Mode.STICK, found.mode)
     unique = jnp.asarray(True)
     if not independent:
         unique = _is_unique(still, before, near, mode, jax.lax.stop_gradient(found.impulse))
@@ -214,7 +215,7 @@ def _is_unique(laws: ContactProblem, velocity, near, mode, impulse) -> Bool[Arra
     x, before, near = impulse[kept] / factor, velocity[kept] * factor, near[kept] * factor
     _, mode = _shared(p, before, matvec(p.D, x), near, mode)
     J = jax.jacfwd(lambda x: _equations(p, mode, x))(x)
-    size = jnp.sqrt(jnp.where(diagonal_of(J) > 0, diagonal_of(J), 1.0))
+    size = jnp.sqrt(select(diagonal_of(J) > 0, diagonal_of(J), 1.0))
     _, values, right = jnp.linalg.svd(J / size[:, None] / size[None, :])
     null = (values <= REDUNDANT_PIVOT * values[0])[:, None] * right / size[None, :]
     moved, caused = jnp.abs(null @ p.D.T), jnp.abs(null) @ jnp.abs(p.D.T)
@@ -226,11 +227,11 @@ def _equations(p: ContactProblem, mode, impulse) -> Float[Array, " m"]:
     gamma, nt = p.gamma + matvec(p.D, impulse), p.nt
     sliding, stick = gamma[:nt], mode == Mode.STICK
     upper, lower = p.limits(impulse[nt:])
-    one = jnp.where(sliding > 0, upper, -lower)
+    one = select(sliding > 0, upper, -lower)
     squared = sliding**2 + sliding[p.partner] ** 2
     moves = ~stick & (squared > 0)
-    both = upper * sliding / jnp.sqrt(jnp.where(moves, squared, 1.0))
-    limit = jnp.where(p.partner == np.arange(nt), one, jnp.where(moves, both, 0.0))
-    friction = impulse[:nt] + jnp.where(mode == Mode.OPEN, 0.0, limit)
-    normal = jnp.where(mode[p.carriers] == Mode.OPEN, impulse[nt:], gamma[nt:])
-    return jnp.concatenate([jnp.where(stick, sliding, friction), normal])
+    both = upper * sliding / jnp.sqrt(select(moves, squared, 1.0))
+    limit = select(p.partner == np.arange(nt), one, select(moves, both, 0.0))
+    friction = impulse[:nt] + select(mode == Mode.OPEN, 0.0, limit)
+    normal = select(mode[p.carriers] == Mode.OPEN, impulse[nt:], gamma[nt:])
+    return jnp.concatenate([select(stick, sliding, friction), normal])

@@ -23,6 +23,7 @@ from jaxtyping import Array, Float, Int
 
 from jfric.contact import rules
 from jfric.contact.contact_problem import ContactProblem
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
 
@@ -33,16 +34,16 @@ def natural_map(
     """The map ``F`` of ``impulse`` with the relative velocities ``gamma`` that belong to it."""
     p, trial = problem, impulse - gamma
     tangent, normal = jnp.split(trial, [p.nt])
-    normal = jnp.where(p.touching, jnp.maximum(normal, 0.0), 0.0)
+    normal = select(p.touching, jnp.maximum(normal, 0.0), 0.0)
     upper, lower = p.limits(normal)
     friction = jnp.clip(tangent, -upper, lower)
     if p.planes:
         squared = _squared(p, tangent)
         outside = squared > upper**2
-        length = jnp.sqrt(jnp.where(outside, squared, 1.0))
-        disc = jnp.where(outside, tangent * upper / length, tangent)
-        friction = jnp.where(_alone(p), friction, disc)
-    friction = jnp.where(p.decided, friction, p.kept_sliding(upper, lower))
+        length = jnp.sqrt(select(outside, squared, 1.0))
+        disc = select(outside, tangent * upper / length, tangent)
+        friction = select(_alone(p), friction, disc)
+    friction = select(p.decided, friction, p.kept_sliding(upper, lower))
     return impulse - jnp.concatenate([friction, normal])
 
 
@@ -55,11 +56,11 @@ def modes_of(
     upper, lower = p.limits(jnp.maximum(normal, 0.0))
     mode = rules.projected_mode(tangent, upper, lower)
     if p.planes:
-        both = jnp.where(_squared(p, tangent) > upper**2, Mode.SLIP_POS, Mode.STICK)
-        mode = jnp.where(_alone(p), mode, both)
-    mode = jnp.where(p.decided, mode, rules.slip(p.sliding >= 0))
+        both = select(_squared(p, tangent) > upper**2, Mode.SLIP_POS, Mode.STICK)
+        mode = select(_alone(p), mode, both)
+    mode = select(p.decided, mode, rules.slip(p.sliding >= 0))
     closed = p.of_tangents(p.touching & (normal > 0.0), True)
-    return jnp.where(closed, mode, Mode.OPEN).astype(jnp.int32)
+    return select(closed, mode, Mode.OPEN).astype(jnp.int32)
 
 
 def residual_in_units(problem: ContactProblem, impulse: Float[Array, " m"]) -> Float[Array, ""]:
@@ -67,11 +68,11 @@ def residual_in_units(problem: ContactProblem, impulse: Float[Array, " m"]) -> F
     p, change = problem, matvec(problem.D, impulse)
     defect = jnp.abs(natural_map(p, impulse, p.gamma + change))
     involved = jnp.concatenate([p.decided & p.of_tangents(p.touching, True), p.touching])
-    speeds = jnp.where(involved, jnp.maximum(jnp.abs(p.gamma), jnp.abs(change)), 0.0)
+    speeds = select(involved, jnp.maximum(jnp.abs(p.gamma), jnp.abs(change)), 0.0)
     scale = jnp.maximum(jnp.max(speeds, initial=0.0), jnp.finfo(p.D.dtype).tiny)
     # NaN passes through the maxima; such a residual counts as infinite.
     worst = jnp.max(defect, initial=0.0) / scale
-    return jnp.where(jnp.isnan(worst), jnp.inf, worst)
+    return select(jnp.isnan(worst), jnp.inf, worst)
 
 
 def impulse_residual(problem: ContactProblem, impulse: Float[Array, " m"]) -> Float[Array, ""]:

@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
+from jfric.numerics.choice import select
+
 TRIES = 6
 
 
@@ -51,13 +53,13 @@ def select_flips(violated: Bool[Array, " c"], state: Pivoting, *, restarts: int 
     restart = ~block & (state.restarts < restarts)
     first = jnp.arange(violated.shape[0]) == jnp.argmax(violated)
     fresh = start_pivoting()
-    tries = jnp.where(improved, TRIES, jnp.maximum(state.tries - 1, 0))
+    tries = select(improved, TRIES, jnp.maximum(state.tries - 1, 0))
     return Flips(
         chosen=violated & (block | first),
         restart=restart,
         pivoting=Pivoting(
-            best=jnp.where(restart, fresh.best, jnp.minimum(count, state.best)),
-            tries=jnp.where(restart, TRIES, tries).astype(jnp.int32),
+            best=select(restart, fresh.best, jnp.minimum(count, state.best)),
+            tries=select(restart, TRIES, tries).astype(jnp.int32),
             flips=state.flips + 1,
             restarts=state.restarts + restart.astype(jnp.int32),
         ),
@@ -68,7 +70,7 @@ def rearrangement(before: Pivoting, after: Pivoting, rearranged: Bool[Array, ""]
     """Progress where contacts that share a load were ``rearranged`` instead of flipped. This counts
     as a flip, so that every decision ends."""
     counted = before._replace(flips=before.flips + 1)
-    return jax.tree.map(lambda x, y: jnp.where(rearranged, x, y), counted, after)
+    return jax.tree.map(lambda x, y: select(rearranged, x, y), counted, after)
 
 
 def flip_limit(contacts: int) -> int:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import (
     UNROLLED_INVERSE,
     Elimination,
@@ -84,7 +85,7 @@ def coupling(
     """Coupling ``lambda_T = -s mu lambda_N`` of sliding contacts; in :data:`Planes` the first
     component has the normal force."""
     m, p, n = mode[n_friction:], kinetic_positive[n_friction:], kinetic_negative[n_friction:]
-    ratio = jnp.where(m == Mode.SLIP_POS, -p, jnp.where(m == Mode.SLIP_NEG, n, 0.0))
+    ratio = select(m == Mode.SLIP_POS, -p, select(m == Mode.SLIP_NEG, n, 0.0))
     carrier = None
     if planes:
         carrier = np.arange(mode.shape[0] - n_friction)
@@ -155,15 +156,15 @@ def reaction_operator(
     if m == 2 and (independent or S.ratio.shape[0] == 1):
         return _of_two_rows(D, active, S, independent=independent)
     mask = active[:, None] & active[None, :]
-    B = jnp.where(mask, S.after(D), jnp.eye(m, dtype=D.dtype))
+    B = select(mask, S.after(D), jnp.eye(m, dtype=D.dtype))
     # Unit diagonal of the frictionless part: translations and rotations become comparable.
-    weight = jnp.where(active, comparable(D, size), 1.0)
+    weight = select(active, comparable(D, size), 1.0)
     scaled = B * weight[:, None] * weight[None, :]
     if independent:
         result = eliminate(scaled, 0.0, active=active)
     else:
         result = eliminate(scaled, REDUNDANT_PIVOT, jnp.arange(m) >= m - n_normals, active)
-    X = jnp.where(mask, result.inverse * weight[:, None] * weight[None, :], 0.0)
+    X = select(mask, result.inverse * weight[:, None] * weight[None, :], 0.0)
     motion = S.before(X)
     if m > UNROLLED_INVERSE:
         # Otherwise the compiler computes each entry, one by one, inside products with vectors.
@@ -188,7 +189,7 @@ def comparable(D: Float[Array, "m m"], size: Float[Array, " m"] | None) -> Float
     :func:`reaction_operator`."""
     own = diagonal_of(D)
     own = own if size is None else jnp.maximum(own, CANCELLED * size)
-    return jax.lax.rsqrt(jnp.where(own > 0, own, 1.0))
+    return jax.lax.rsqrt(select(own > 0, own, 1.0))
 
 
 def spread(found: Reactions, at: int, count: int) -> Reactions:
@@ -222,21 +223,21 @@ def _of_two_rows(D, active, S: Coupling, *, independent: bool) -> Reactions:
         pair = pair & (jnp.abs(determinant) > REDUNDANT_PIVOT * tt * nn)
         carries = second & (pair | (jnp.abs(along) > REDUNDANT_PIVOT * nn))
         dependent = jnp.stack([first & second & ~pair, second & ~carries])
-    alone = jnp.where(carries, along, jnp.where(first & ~second, tt, 1.0))
-    inverse = 1.0 / jnp.where(pair, determinant, alone)
-    cross = jnp.where(pair, inverse, 0.0)
-    row = jnp.where(pair, nn, jnp.where(first & ~second, 1.0, 0.0)) * inverse
-    other = jnp.where(pair, tt, jnp.where(carries, 1.0, 0.0)) * inverse
+    alone = select(carries, along, select(first & ~second, tt, 1.0))
+    inverse = 1.0 / select(pair, determinant, alone)
+    cross = select(pair, inverse, 0.0)
+    row = select(pair, nn, select(first & ~second, 1.0, 0.0)) * inverse
+    other = select(pair, tt, select(carries, 1.0, 0.0)) * inverse
     X = jnp.stack([jnp.stack([row, -tn * cross]), jnp.stack([-nt * cross, other])])
-    scale = jnp.where(pair, tt * nn, jnp.where(carries, nn, 1.0))
-    pivot = jnp.where(pair, determinant, jnp.where(carries, along, 1.0)) / scale
+    scale = select(pair, tt * nn, select(carries, nn, 1.0))
+    pivot = select(pair, determinant, select(carries, along, 1.0)) / scale
     motion = S.before(X)
     if independent:
         return Reactions(motion, motion, pivot, dependent.any(), dependent, ~dependent[1])
     # Two rows in one direction leave these forces open; they cause no motion.
     null = jnp.stack([jnp.ones_like(tn), -tn / nn])
     share = null[:, None] * matvec(motion.T, null)[None, :] / jnp.sum(null * null)
-    force = motion - jnp.where(dependent[0], share, 0.0)
+    force = motion - select(dependent[0], share, 0.0)
     return Reactions(motion, force, pivot, dependent.any(), dependent, ~dependent[1])
 
 
@@ -254,7 +255,7 @@ def _shared(D, active, S: Coupling, weight, result: Elimination, motion, causes,
         moved, size = matmul(causes, N), matmul(jnp.abs(causes), jnp.abs(N))
         unique = unique & jnp.all(jnp.abs(moved) <= UNMOVED * jnp.max(size, axis=0, keepdims=True))
     force = least_norm(motion, N, dependent)
-    return motion, jnp.where(dependent.any(), force, motion), unique, N
+    return motion, select(dependent.any(), force, motion), unique, N
 
 
 def spanned(

@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.contact import rules
+from jfric.numerics.choice import select
 from jfric.results.solution import Solution
 from jfric.system.assembly import assemble
 from jfric.system.forces import applied_force, normal_forces_at
@@ -133,11 +134,11 @@ def _of_plane(mechanics: Mechanics, rows, normal, gamma, friction):
     fast = jnp.sqrt(jnp.sum(gamma * gamma))
     static = jnp.stack([jnp.asarray(law.static()[0], gamma.dtype) for law in laws])
     kinetic = jnp.stack([jnp.asarray(law.kinetic(fast)[0], gamma.dtype) for law in laws])
-    r = jnp.where(static[0] == static[1], 1.0, static[1] / static[0])
+    r = select(static[0] == static[1], 1.0, static[1] / static[0])
     carried = jnp.sqrt(friction[0] ** 2 + (friction[1] / r) ** 2)
     outside = jnp.maximum(carried - static[0] * normal, 0.0)
     slides = jnp.max(jnp.abs(friction + rules.kinetic_ratio(kinetic, gamma) * normal))
-    return outside, jnp.where(fast > 0, slides, jnp.inf)
+    return outside, select(fast > 0, slides, jnp.inf)
 
 
 def _of_disc(law: AbstractLaw, normal, gamma, friction):
@@ -147,7 +148,7 @@ def _of_disc(law: AbstractLaw, normal, gamma, friction):
     found = friction / limits.lengths
     outside = jnp.maximum(rules.disc_gauge(found).size - mu * normal, 0.0)
     slides = jnp.max(jnp.abs(found + limits.kinetic(gamma) / limits.lengths * normal))
-    return outside, jnp.where(jnp.any(gamma != 0.0), slides, jnp.inf)
+    return outside, select(jnp.any(gamma != 0.0), slides, jnp.inf)
 
 
 def _violation(mechanics: Mechanics, scales, t, q, v, lambda_t, lambda_n, normal):

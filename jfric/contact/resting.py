@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact.contact_problem import ContactProblem
 from jfric.contact.semismooth_newton import solve_linear
+from jfric.numerics.choice import select
 from jfric.numerics.lemke import lemke
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.results.modes import Mode
@@ -50,24 +51,24 @@ class _Edges(NamedTuple):
 def _edges(p: ContactProblem, held: Bool[Array, " nt"], mode: Int[Array, " nt"]) -> _Edges:
     nt, nu = p.decided.shape[0], p.touching.shape[0]
     nf, dtype = nt - nu, p.D.dtype
-    side = jnp.where(mode == Mode.SLIP_POS, 1, jnp.where(mode == Mode.SLIP_NEG, -1, 0))
+    side = select(mode == Mode.SLIP_POS, 1, select(mode == Mode.SLIP_NEG, -1, 0))
     held = held | (side == 0)
-    own, slides = held[nf:], jnp.where(side[nf:] > 0, -p.mu_positive, p.mu_negative)
-    slides = jnp.where(p.decided[nf:], slides, 0.0)
+    own, slides = held[nf:], select(side[nf:] > 0, -p.mu_positive, p.mu_negative)
+    slides = select(p.decided[nf:], slides, 0.0)
     rubs = own & p.decided[nf:]
-    first = jnp.where(rubs, -p.mu_positive, jnp.where(own, 0.0, slides))
-    second = jnp.where(rubs, p.mu_negative, 0.0)
+    first = select(rubs, -p.mu_positive, select(own, 0.0, slides))
+    second = select(rubs, p.mu_negative, 0.0)
     unit = jnp.eye(nu, dtype=dtype)
     zero = jnp.zeros((nf, nu), dtype)
     edge = [jnp.concatenate([zero, unit * mu[None, :], unit]) for mu in (first, second)]
     # Velocities of held contacts count along their edges, those of the others along the normals.
     row = [
-        jnp.concatenate([zero, unit * jnp.where(rubs, mu, 0.0)[None, :], unit])
+        jnp.concatenate([zero, unit * select(rubs, mu, 0.0)[None, :], unit])
         for mu in (first, second)
     ]
     friction = jnp.eye(nt + nu, nf, dtype=dtype)
-    at_limit = jnp.where(side > 0, -p.cap_positive, p.cap_negative)[:nf]
-    lower = jnp.where(held[:nf], -p.cap_positive[:nf], at_limit)
+    at_limit = select(side > 0, -p.cap_positive, p.cap_negative)[:nf]
+    lower = select(held[:nf], -p.cap_positive[:nf], at_limit)
     return _Edges(
         E=jnp.concatenate([*edge, friction], axis=1),
         R=jnp.concatenate([*row, friction], axis=1).T,
@@ -85,14 +86,14 @@ def rest_basis(
     p, nu = problem, problem.touching.shape[0]
     e = _edges(p, held, mode)
     nf = e.span.shape[0]
-    inner = jnp.where(e.used[:, None] & e.used[None, :], matmul(e.R, matmul(p.D, e.E)), 0.0)
+    inner = select(e.used[:, None] & e.used[None, :], matmul(e.R, matmul(p.D, e.E)), 0.0)
     right = matvec(e.R, p.gamma + matvec(p.D, e.fixed))
-    speed = jnp.max(jnp.abs(jnp.where(e.used, right, 0.0)), initial=jnp.finfo(p.D.dtype).tiny)
-    right = jnp.where(e.used, right / speed, 1.0)
+    speed = jnp.max(jnp.abs(select(e.used, right, 0.0)), initial=jnp.finfo(p.D.dtype).tiny)
+    right = select(e.used, right / speed, 1.0)
     size = 2 * nu + nf
-    bounded = jnp.where(e.used[2 * nu :], 1.0, 0.0)[:, None] * jnp.eye(nf, size, 2 * nu)
+    bounded = select(e.used[2 * nu :], 1.0, 0.0)[:, None] * jnp.eye(nf, size, 2 * nu)
     M = jnp.block([[inner, bounded.T], [-bounded, jnp.zeros((nf, nf))]]).astype(p.D.dtype)
-    limit = jnp.where(e.used[2 * nu :], e.span / speed, 1.0)
+    limit = select(e.used[2 * nu :], e.span / speed, 1.0)
     found = lemke(M, jnp.concatenate([right, limit]), needed=needed)
     basic, upper = found.basic[:size] & e.used, found.basic[size:]
     inside = basic[2 * nu :] & ~upper
@@ -105,10 +106,10 @@ def rest_impulses(
     """Impulses (m,) of the multipliers in ``basis``, by one linear system; differentiable."""
     p, e = problem, _edges(problem, held, mode)
     carry = jnp.concatenate([basis.first, basis.second, basis.inside])
-    above = jnp.where(basis.upper, e.span, 0.0)
+    above = select(basis.upper, e.span, 0.0)
     fixed = e.fixed.at[: above.shape[0]].add(above)
     mask = carry[:, None] & carry[None, :]
     identity = jnp.eye(carry.shape[0], dtype=p.D.dtype)
-    system = jnp.where(mask, matmul(e.R, matmul(p.D, e.E)), identity)
+    system = select(mask, matmul(e.R, matmul(p.D, e.E)), identity)
     right = -matvec(e.R, p.gamma + matvec(p.D, fixed))
-    return fixed + matvec(e.E, solve_linear(system, jnp.where(carry, right, 0.0)))
+    return fixed + matvec(e.E, solve_linear(system, select(carry, right, 0.0)))

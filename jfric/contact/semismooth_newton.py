@@ -23,6 +23,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact.contact_problem import ContactProblem
 from jfric.contact.natural_map import modes_of, natural_map, residual_in_units
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import ROTATED, UNROLLED_INVERSE, eliminate, inverse, matvec
 from jfric.results.modes import Mode
 
@@ -51,7 +52,7 @@ def semismooth_newton(
         following = modes_of(problem, impulse, problem.gamma + matvec(problem.D, impulse))
         # Modes that leave the impulses undetermined tell nothing about the next ones.
         lost = ~jnp.all(jnp.isfinite(impulse))
-        return jnp.where(done, mode, following), done, steps + 1, lost
+        return select(done, mode, following), done, steps + 1, lost
 
     no = jnp.asarray(False)
     carry = (start.astype(jnp.int32), no, jnp.asarray(0, jnp.int32), no)
@@ -71,18 +72,18 @@ def impulses_in_mode(problem: ContactProblem, mode: Int[Array, " nt"]) -> Float[
     sticks = p.decided & (mode == Mode.STICK) & carries
     active = jnp.concatenate([sticks, closed])
     # The side of sliding: +1, -1, or 0 where there is no friction.
-    side = jnp.where(mode == Mode.SLIP_POS, 1.0, jnp.where(mode == Mode.SLIP_NEG, -1.0, 0.0))
-    side = jnp.where(carries, jnp.where(p.decided, side, p.sliding), 0.0)
-    fixed = jnp.where(side > 0, -p.cap_positive, jnp.where(side < 0, p.cap_negative, 0.0))
+    side = select(mode == Mode.SLIP_POS, 1.0, select(mode == Mode.SLIP_NEG, -1.0, 0.0))
+    side = select(carries, select(p.decided, side, p.sliding), 0.0)
+    fixed = select(side > 0, -p.cap_positive, select(side < 0, p.cap_negative, 0.0))
     own = side[nf:]
-    ratio = jnp.where(own > 0, -p.mu_positive, jnp.where(own < 0, p.mu_negative, 0.0))
+    ratio = select(own > 0, -p.mu_positive, select(own < 0, p.mu_negative, 0.0))
     # lambda = [fixed, 0] + S y: sliding friction follows its normal force.
     normal = p.D[:, nt:] + p.D[:, nf:nt] * ratio[None, :]
     system = jnp.concatenate([p.D[:, :nt], normal], axis=1)
     identity = jnp.eye(nt + nu, dtype=p.D.dtype)
-    system = jnp.where(active[:, None] & active[None, :], system, identity)
+    system = select(active[:, None] & active[None, :], system, identity)
     right = -(p.gamma + matvec(p.D[:, :nt], fixed))
-    y = solve_linear(system, jnp.where(active, right, 0.0))
+    y = solve_linear(system, select(active, right, 0.0))
     tangential = y[:nt] + fixed
     tangential = tangential.at[nf:].add(ratio * y[nt:])
     return jnp.concatenate([tangential, y[nt:]])
@@ -101,7 +102,7 @@ def newton_step(equations: Callable[[Array], Array], x: Float[Array, " m"]) -> F
     step = least_squares(slope, defect)
     tried = x[None, :] - jnp.asarray(LENGTHS, x.dtype)[:, None] * step[None, :]
     defects = jax.vmap(lambda x: jnp.sum(equations(x) ** 2))(tried)
-    return tried[jnp.argmin(jnp.where(jnp.isnan(defects), jnp.inf, defects))]
+    return tried[jnp.argmin(select(jnp.isnan(defects), jnp.inf, defects))]
 
 
 def least_squares(slope: Float[Array, "m m"], defect: Float[Array, " m"]) -> Float[Array, " m"]:
@@ -114,7 +115,7 @@ def least_squares(slope: Float[Array, "m m"], defect: Float[Array, " m"]) -> Flo
     size = REGULAR * jnp.trace(square) * jnp.eye(square.shape[0], dtype=square.dtype)
     nearly = inverted(square + size) @ (slope.T @ defect)
     regular = jnp.max(jnp.abs(whole)) < 1.0 / jnp.sqrt(jnp.finfo(slope.dtype).eps)
-    return jnp.where(regular, exact, nearly)
+    return select(regular, exact, nearly)
 
 
 def differentiable(problem: ContactProblem, found: Float[Array, " m"]) -> Float[Array, " m"]:

@@ -31,6 +31,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import diagonal_of, eliminate, inverse, matmul, matvec
 from jfric.numerics.tolerances import ROUNDINGS
 
@@ -69,16 +70,16 @@ def room(D: Float[Array, "m m"], null: Float[Array, "m m"], limits: Float[Array,
     """Room of the columns ``null``, balanced reactions or zeros, under the rows of ``limits``."""
     diagonal = diagonal_of(D)
     # In velocities that impulses cause, translations and rotations are comparable.
-    weight = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
+    weight = jnp.sqrt(select(diagonal > 0, diagonal, 1.0))
     columns = weight[:, None] * null
     size = jnp.sum(columns * columns, axis=0)
     used = size > 0
-    columns = columns * jnp.where(used, 1.0 / jnp.sqrt(jnp.where(used, size, 1.0)), 0.0)[None, :]
-    own = jnp.diag(jnp.where(used, 0.0, 1.0).astype(D.dtype))
+    columns = columns * select(used, 1.0 / jnp.sqrt(select(used, size, 1.0)), 0.0)[None, :]
+    own = jnp.diag(select(used, 0.0, 1.0).astype(D.dtype))
     inner = eliminate(matmul(columns.T, columns) + own, 0.0, active=used).inverse
     rows = limits / weight[None, :]
     largest = jnp.sum(rows * rows, axis=1)
-    scale = jnp.where(largest > 0, 1.0 / jnp.sqrt(jnp.where(largest > 0, largest, 1.0)), 0.0)
+    scale = select(largest > 0, 1.0 / jnp.sqrt(select(largest > 0, largest, 1.0)), 0.0)
     rows = rows * scale[:, None]
     along = matmul(columns, matmul(inner, matmul(columns.T, rows.T)))
     return Room(along / weight[:, None], matmul(rows, along), scale)
@@ -87,8 +88,8 @@ def room(D: Float[Array, "m m"], null: Float[Array, "m m"], limits: Float[Array,
 def _shares(room: Room, tight: Bool[Array, " g"]) -> Float[Array, "g g"]:
     """Matrix from the values of the ``tight`` limits to the shares that bring them to zero."""
     both = tight[:, None] & tight[None, :]
-    gram = jnp.where(both, room.gram, jnp.eye(tight.shape[0], dtype=room.gram.dtype))
-    return jnp.where(both, eliminate(gram, 0.0, active=tight).inverse, 0.0)
+    gram = select(both, room.gram, jnp.eye(tight.shape[0], dtype=room.gram.dtype))
+    return select(both, eliminate(gram, 0.0, active=tight).inverse, 0.0)
 
 
 class Shared(NamedTuple):
@@ -105,7 +106,7 @@ def shared(room: Room, tight: Bool[Array, " g"]) -> Shared:
     change, size = -matmul(room.spread, shares), matmul(jnp.abs(room.spread), jnp.abs(shares))
     # Terms that cancel leave rounding errors, which count as no change.
     rounding = ROUNDINGS * jnp.finfo(change.dtype).eps
-    return Shared(jnp.where(jnp.abs(change) <= rounding * size, 0.0, change), size)
+    return Shared(select(jnp.abs(change) <= rounding * size, 0.0, change), size)
 
 
 def exchange(
@@ -120,15 +121,15 @@ def exchange(
     """
     place = jnp.arange(tight.shape[0])
     enters = place == jnp.argmax(passed & ~tight)
-    column = jnp.sum(jnp.where(enters[None, :], room.gram, 0.0), axis=1)
-    alpha = matvec(_shares(room, tight), jnp.where(tight, column, 0.0))
-    alpha = jnp.where((enters & above).any(), -alpha, alpha)
-    own = jnp.sum(jnp.where(enters, column, 0.0))
-    grows = own - jnp.abs(jnp.sum(jnp.where(tight, alpha * column, 0.0))) > UNCHANGED
+    column = jnp.sum(select(enters[None, :], room.gram, 0.0), axis=1)
+    alpha = matvec(_shares(room, tight), select(tight, column, 0.0))
+    alpha = select((enters & above).any(), -alpha, alpha)
+    own = jnp.sum(select(enters, column, 0.0))
+    grows = own - jnp.abs(jnp.sum(select(tight, alpha * column, 0.0))) > UNCHANGED
     relieved = tight & ~fixed & (alpha > SHARE * jnp.max(jnp.abs(alpha), initial=0.0))
     leaves = relieved & (place == jnp.argmax(relieved)) & ~grows
     helps = (passed & ~tight).any() & (own > UNCHANGED) & (grows | relieved.any())
-    return jnp.where(helps, (tight & ~leaves) | enters, tight), helps
+    return select(helps, (tight & ~leaves) | enters, tight), helps
 
 
 class Limits(NamedTuple):
@@ -152,20 +153,20 @@ def preload(null: Float[Array, "m m"], reactions: Float[Array, " m"], limits: Li
     """Preload with which the ``reactions`` keep the largest margin to the ``limits``."""
     k, dtype = null.shape[1], reactions.dtype
     size = jnp.sqrt(jnp.sum(null * null, axis=0))
-    columns = null / jnp.where(size > 0, size, 1.0)[None, :]
-    free = jnp.where(size > 0, 0.0, 1.0)
+    columns = null / select(size > 0, size, 1.0)[None, :]
+    free = select(size > 0, 0.0, 1.0)
 
     def margins(x):
         """Margins to linear limits (``LARGEST`` where not used) and cones, at preload ``x``."""
         at = reactions + matvec(columns, x)
-        return jnp.where(limits.used, limits.linear(at), LARGEST), limits.cones(at)
+        return select(limits.used, limits.linear(at), LARGEST), limits.cones(at)
 
     def smallest(x):
         lines, cones = margins(x)
         found = [jnp.min(lines, initial=LARGEST)]
         for height, along, used in cones:
             margin = height - jnp.sqrt(jnp.sum(along * along))
-            found.append(jnp.where(used, margin, LARGEST))
+            found.append(select(used, margin, LARGEST))
         return jnp.min(jnp.stack(found))
 
     def barrier(x, sharp):
@@ -174,7 +175,7 @@ def preload(null: Float[Array, "m m"], reactions: Float[Array, " m"], limits: Li
         value = -sharp * d - jnp.sum(jnp.log(lines - d))
         for height, along, used in cones:
             inside = (height - d) ** 2 - jnp.sum(along * along)
-            value = value - jnp.where(used, jnp.log(jnp.where(used, inside, 1.0)), 0.0)
+            value = value - select(used, jnp.log(select(used, inside, 1.0)), 0.0)
         value = value - jnp.log(LARGEST - d) - jnp.log(LARGEST**2 - jnp.sum(y * y))
         return value + 0.5 * jnp.sum(free * y * y)
 
@@ -184,10 +185,10 @@ def preload(null: Float[Array, "m m"], reactions: Float[Array, " m"], limits: Li
         step = -matvec(inverse(curvature), slope)
         decrement = jnp.sqrt(jnp.maximum(-jnp.sum(step * slope), 0.0))
         step = step / (1.0 + decrement)
-        x = jnp.where(jnp.all(jnp.isfinite(step)), x + step, x)
-        sharp = jnp.minimum(sharp * jnp.where(decrement < 1.0, SHARPER, 1.0), SHARPEST)
+        x = select(jnp.all(jnp.isfinite(step)), x + step, x)
+        sharp = jnp.minimum(sharp * select(decrement < 1.0, SHARPER, 1.0), SHARPEST)
         found = smallest(x[:k])
-        best = jnp.where(found > largest, x[:k], best)
+        best = select(found > largest, x[:k], best)
         return x, sharp, best, jnp.maximum(largest, found)
 
     none = jnp.zeros((k,), dtype)

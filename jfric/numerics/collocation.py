@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.polynomial import Polynomial, legendre
 
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import inverse
 from jfric.numerics.polynomials import DEGREE
 from jfric.numerics.runge_kutta import Stages
@@ -129,7 +130,7 @@ def collocation(
         _, a, size, _ = jax.lax.while_loop(unfinished, improved, (0, start, none, none))
         # An iteration that did not converge may have overflowed. The step is not taken, but a
         # derivative in reverse passes through it, and zero times infinity is not zero.
-        return jnp.where(size <= GOOD * eps, a, 0.0), size
+        return select(size <= GOOD * eps, a, 0.0), size
 
     def tangent_solve(linear, y):
         J = jax.jacfwd(linear)(jnp.zeros_like(y)).reshape(k * n, k * n)
@@ -141,7 +142,7 @@ def collocation(
     start = jax.lax.stop_gradient(jax.vmap(guess)(h * nodes))
     a, size = jax.lax.custom_root(missed, start, solve, tangent_solve, has_aux=True)
     found = _whole(q, v, h, a, degree)
-    return found._replace(error=jnp.where(size <= GOOD * eps, found.error, jnp.nan))
+    return found._replace(error=select(size <= GOOD * eps, found.error, jnp.nan))
 
 
 def collocated_change(

@@ -16,6 +16,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jfric.numerics.choice import select
+
 
 def natural_slopes(x: Float[Array, " k"], y: Float[Array, " k"]) -> Float[Array, " k"]:
     """Slopes at the knots of the natural cubic spline: no curvature at both ends."""
@@ -54,12 +56,12 @@ def monotone_slopes(x: Float[Array, " k"], y: Float[Array, " k"]) -> Float[Array
     a, b = secant[:-1], secant[1:]
     first, second = 2.0 * h[1:] + h[:-1], h[1:] + 2.0 * h[:-1]
     same = a * b > 0
-    safe_a, safe_b = jnp.where(same, a, 1.0), jnp.where(same, b, 1.0)
-    inside = jnp.where(same, (first + second) / (first / safe_a + second / safe_b), 0.0)
+    safe_a, safe_b = select(same, a, 1.0), select(same, b, 1.0)
+    inside = select(same, (first + second) / (first / safe_a + second / safe_b), 0.0)
     # At an end half of the curvature remains, within the limits that keep the curve monotone.
     ends = (1.5 * secant[:1] - 0.5 * inside[:1], 1.5 * secant[-1:] - 0.5 * inside[-1:])
     start, end = (
-        jnp.where(d * s > 0, d, 0.0) for d, s in zip(ends, (secant[:1], secant[-1:]), strict=True)
+        select(d * s > 0, d, 0.0) for d, s in zip(ends, (secant[:1], secant[-1:]), strict=True)
     )
     return jnp.concatenate([start, inside, end])
 
@@ -81,11 +83,11 @@ def evaluate(
     """Value of the curve at ``at``; straight before the first knot and beyond the last."""
     # Branches, not limits: at the knots of the ends derivatives are those of the curve.
     before, beyond = at < x[0], at > x[-1]
-    inside = jnp.where(before, x[0], jnp.where(beyond, x[-1], at))
+    inside = select(before, x[0], select(beyond, x[-1], at))
     here = jnp.arange(x.shape[0] - 1) == jnp.sum(inside >= x[1:-1])
 
     def of_piece(values):
-        return jnp.sum(jnp.where(here, values, 0.0))
+        return jnp.sum(select(here, values, 0.0))
 
     x0, h = of_piece(x[:-1]), of_piece(jnp.diff(x))
     y0, rise = of_piece(y[:-1]), of_piece(jnp.diff(y))
@@ -93,8 +95,8 @@ def evaluate(
     u = (inside - x0) / h
     curve = y0 + h * u * d0 + (rise - h * d0) * u * u * (3.0 - 2.0 * u)
     curve = curve + h * (d1 - d0) * u * u * (u - 1.0)
-    line = jnp.where(beyond, slopes[-1] * (at - x[-1]), 0.0)
-    return curve + jnp.where(before, slopes[0] * (at - x[0]), line)
+    line = select(beyond, slopes[-1] * (at - x[-1]), 0.0)
+    return curve + select(before, slopes[0] * (at - x[0]), line)
 
 
 def least(x, y, slopes) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -104,14 +106,14 @@ def least(x, y, slopes) -> tuple[Float[Array, ""], Float[Array, ""]]:
     # y = y_0 + d0 u + square u^2 + cube u^3
     square, cube = 3.0 * rise - 2.0 * d0 - d1, d0 + d1 - 2.0 * rise
     root = jnp.sqrt(jnp.maximum(square * square - 3.0 * cube * d0, 0.0))
-    far = -square - jnp.where(square < 0, -root, root)
+    far = -square - select(square < 0, -root, root)
     u = jnp.stack([_ratio(far, 3.0 * cube), _ratio(d0, far)])
     turns = y[:-1] + u * (d0 + u * (square + u * cube))
     # The knots' own values: the polynomial at the end of a piece is rounded.
-    values = jnp.concatenate([y, jnp.where((u > 0) & (u < 1), turns, jnp.inf).ravel()])
+    values = jnp.concatenate([y, select((u > 0) & (u < 1), turns, jnp.inf).ravel()])
     lowest = jnp.argmin(values)
     return jnp.concatenate([x, (x[:-1] + h * u).ravel()])[lowest], values[lowest]
 
 
 def _ratio(a, b):
-    return jnp.where(b != 0, a / jnp.where(b != 0, b, 1.0), 0.0)
+    return select(b != 0, a / select(b != 0, b, 1.0), 0.0)

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float
 
+from jfric.numerics.choice import select
+
 
 @jax.custom_jvp
 def eigenvalues(
@@ -18,9 +20,9 @@ def eigenvalues(
 
 def _decomposed(a):
     known = jnp.all(jnp.isfinite(a))
-    filled = jnp.where(known, a, jnp.eye(a.shape[0], dtype=a.dtype))
+    filled = select(known, a, jnp.eye(a.shape[0], dtype=a.dtype))
     values, left, right = jax.lax.linalg.eig(filled, compute_left_eigenvectors=True)
-    return jnp.where(known, values, jnp.nan), right, left
+    return select(known, values, jnp.nan), right, left
 
 
 @eigenvalues.defjvp
@@ -31,7 +33,7 @@ def _eigenvalues_jvp(primals, tangents):
     product = jnp.sum(jnp.conj(left) * right, axis=0)
     moved = jnp.sum(jnp.conj(left) * (change @ right), axis=0)
     one = product == 0
-    slopes = jnp.where(one, 0.0, moved / jnp.where(one, 1.0, product))
+    slopes = select(one, 0.0, moved / select(one, 1.0, product))
     return (values, right), (slopes, jnp.zeros_like(right))
 
 

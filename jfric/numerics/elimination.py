@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.numerics.choice import select
+
 #: Pivots below this fraction of the largest entry of the scaled matrix are zero.
 SINGULAR = 1e-11
 #: Defects of dependent equations below this fraction of the numbers involved are zero.
@@ -49,7 +51,7 @@ def solve_general(A: Float[Array, "r m"], b: Float[Array, " r"]) -> General:
     size = jnp.maximum(size, jnp.abs(x))
     x = jax.lax.stop_gradient(x)
     x = x + solve @ (b - A @ x)
-    free = jnp.where(chosen, 0.0, 1.0)
+    free = select(chosen, 0.0, 1.0)
     null = jax.lax.stop_gradient(column[:, None] * (jnp.diag(free) - place @ reduced * free))
     null = null - solve @ (A @ null)
     # Equations without a pivot must hold by themselves.
@@ -77,7 +79,7 @@ def equilibrate(A: Float[Array, "r m"]):
 
 
 def _factor(largest):
-    return jax.lax.rsqrt(jnp.where(largest > 0, largest, 1.0))
+    return jax.lax.rsqrt(select(largest > 0, largest, 1.0))
 
 
 def _reduce(A):
@@ -89,19 +91,19 @@ def _reduce(A):
         R, G, pivot = carry
         taken_row, taken_column = pivot.any(axis=1), pivot.any(axis=0)
         left = ~taken_row[:, None] & ~taken_column
-        candidates = jnp.where(left, jnp.abs(R), -1.0)
+        candidates = select(left, jnp.abs(R), -1.0)
         best = jnp.argmax(candidates)
         here = jnp.arange(rows * columns).reshape(rows, columns) == best
         here = here & (candidates > SINGULAR * largest)
         found = here.any()
         in_row, in_column = here.any(axis=1), here.any(axis=0)
-        value = jnp.sum(jnp.where(here, R, 0.0))
-        scale = jnp.where(found, 1.0 / jnp.where(found, value, 1.0), 0.0)
-        line = scale * jnp.sum(jnp.where(in_row[:, None], R, 0.0), axis=0)
-        operation = scale * jnp.sum(jnp.where(in_row[:, None], G, 0.0), axis=0)
-        factor = jnp.sum(jnp.where(in_column, R, 0.0), axis=1)
-        R = jnp.where(in_row[:, None], line, R - factor[:, None] * line)
-        G = jnp.where(in_row[:, None], operation, G - factor[:, None] * operation)
+        value = jnp.sum(select(here, R, 0.0))
+        scale = select(found, 1.0 / select(found, value, 1.0), 0.0)
+        line = scale * jnp.sum(select(in_row[:, None], R, 0.0), axis=0)
+        operation = scale * jnp.sum(select(in_row[:, None], G, 0.0), axis=0)
+        factor = jnp.sum(select(in_column, R, 0.0), axis=1)
+        R = select(in_row[:, None], line, R - factor[:, None] * line)
+        G = select(in_row[:, None], operation, G - factor[:, None] * operation)
         return (R, G, pivot | here), None
 
     carry = (A, jnp.eye(rows, dtype=A.dtype), jnp.zeros((rows, columns), bool))

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.loops import once, skipped
 from jfric.numerics.polynomials import combine, evaluate, horner, horner_with_slope, pick
@@ -114,11 +115,11 @@ def isolate(
     tail = tail if rows is None else matvec(jnp.abs(rows), tail)
     leading = jnp.abs(combine(coefficients[:LEADING], rows))
     vanishing = jnp.arange(leading.shape[0], dtype=jnp.int32)[:, None] < order[None, :]
-    dropped = jnp.sum(jnp.where(vanishing, leading, 0.0), axis=0)
+    dropped = jnp.sum(select(vanishing, leading, 0.0), axis=0)
     magnitude, tail, dropped = once((magnitude, tail, dropped), on)
     left_out = tail + remainder + rounding * magnitude
     rounded = left_out + dropped
-    bound = jnp.where(order == 0, jnp.maximum(rounded, zero), rounded)
+    bound = select(order == 0, jnp.maximum(rounded, zero), rounded)
     head = coefficients[: degree + 1]
     transform = jnp.asarray(_bernstein_matrix(degree, size.dtype.name)[:, : head.shape[0]])
     few = rows is None or rows.shape[0] < rows.shape[1]
@@ -136,7 +137,7 @@ def isolate(
     ends_there, at_end = jnp.zeros(order.shape, bool), jnp.zeros_like(bound)
     if ending is not None:
         ends_there = ending > 0
-        at_end = jnp.where(ends_there, jnp.maximum(ending * magnitude, zero), 0.0)
+        at_end = select(ends_there, jnp.maximum(ending * magnitude, zero), 0.0)
     of_guards = bound, rounded, rounded + zero, at_end, order, null, stays
     found = jax.vmap(certificate)(b.T, *of_guards)
     found = once(found, on)
@@ -145,11 +146,11 @@ def isolate(
     # values in reverse mode.
     one_zero, undecided = (found <= LAST) & on, (found == UNDECIDED) & on
     # Newton's method on the guard that seems to be first; the others are checked there.
-    guess = jnp.where(one_zero, found, NO_ZERO)
+    guess = select(one_zero, found, NO_ZERO)
     first = jnp.arange(guess.shape[0]) == jnp.argmin(guess)
-    power = jnp.sum(jnp.where(first, order, 0))
+    power = jnp.sum(select(first, order, 0))
     chosen = pick(coefficients, rows, first)
-    chosen = jnp.where(jnp.arange(top + 1) < power, 0.0, chosen)
+    chosen = select(jnp.arange(top + 1) < power, 0.0, chosen)
     any_zero = jnp.any(one_zero)
     guess = jnp.minimum(jnp.min(guess), 1.0)
 
@@ -162,8 +163,8 @@ def isolate(
     nowhere = jnp.ones_like(guess), jnp.concatenate(end)
     root, values = skipped(any_zero, located, nowhere)
     inside = any_zero & ~jnp.any(first & ends_there)
-    root = jnp.where(inside, root, 1.0)
-    values = jnp.where(inside, values, nowhere[1])
+    root = select(inside, root, 1.0)
+    values = select(inside, values, nowhere[1])
     values, own_value = values[:-1], values[-1]
     there = values if rows is None else matvec(rows, values)
     eps = jnp.finfo(b.dtype).eps
@@ -178,15 +179,15 @@ def isolate(
     earlier = any_zero & converged & ~jnp.any(undecided)
     # Newton's method has not reached a zero very close to the start.
     near = any_zero & ~converged & ~jnp.any(undecided)
-    shorter = jnp.where(near, jnp.minimum(4.0 * root, 0.5), 0.5)
+    shorter = select(near, jnp.minimum(4.0 * root, 0.5), 0.5)
     return Isolation(
-        root=jnp.where(any_zero, root, NO_ZERO),
+        root=select(any_zero, root, NO_ZERO),
         guard=first & any_zero,
         decided=decided,
         undecided=undecided | (one_zero & ~decided),
-        retry=jnp.where(earlier, 0.75 * root, shorter),
+        retry=select(earlier, 0.75 * root, shorter),
         near=near,
-        resolution=jnp.sum(jnp.where(first, jnp.maximum(remainder, zero), 0.0)),
+        resolution=jnp.sum(select(first, jnp.maximum(remainder, zero), 0.0)),
         chosen=chosen,
         values=values,
     )
@@ -197,7 +198,7 @@ def watched_zero(leading, zero, null):
     step: the threshold at the start, or, for a guard taken as identically zero, all that vanished
     there."""
     vanished = sum(jnp.maximum(jnp.abs(a), b) for a, b in zip(leading, zero, strict=True))
-    return jnp.where(null, vanished, zero[0])
+    return select(null, vanished, zero[0])
 
 
 def _certificate(b: Float[Array, " k"], bound, rounded, resolution, at_end, order, null, stays):
@@ -222,8 +223,8 @@ def _certificate(b: Float[Array, " k"], bound, rounded, resolution, at_end, orde
     count, negatives = (jnp.sum(x.astype(b.dtype)) for x in (positive, b < -bound))
     # Place where signs change from positive to not positive, at most once.
     edge = positive[:-1] != positive[1:]
-    before, after = (jnp.sum(jnp.where(edge, x, 0.0)) for x in (b[:-1], b[1:]))
-    after = jnp.where(count == 0.0, b[0], after)
+    before, after = (jnp.sum(select(edge, x, 0.0)) for x in (b[:-1], b[1:]))
+    after = select(count == 0.0, b[0], after)
     falls = (positive[0] | (count == 0.0)) & (jnp.sum(edge.astype(b.dtype)) <= 1.0)
     # The coefficient in doubt lies between positive and negative ones.
     undecided = degree + 1.0 - count - negatives
@@ -236,8 +237,8 @@ def _certificate(b: Float[Array, " k"], bound, rounded, resolution, at_end, orde
     ends = ends & falls & (count == degree)
     held = (null | stays) & (jnp.max(jnp.abs(b)) <= resolution)
     no_zero = (count == degree + 1.0) | held
-    found = jnp.where(ends, LAST, jnp.where(one_zero, guess, UNDECIDED))
-    return jnp.where(no_zero, NO_ZERO, jnp.where(null, UNDECIDED, found))
+    found = select(ends, LAST, select(one_zero, guess, UNDECIDED))
+    return select(no_zero, NO_ZERO, select(null, UNDECIDED, found))
 
 
 def _newton(coefficients, order, guess, steps: int):
@@ -251,8 +252,8 @@ def _newton(coefficients, order, guess, steps: int):
     def body(_, s):
         value, slope = horner_with_slope(coefficients, s)
         reduced = slope - power * value / s
-        safe = jnp.where(reduced == 0, 1.0, reduced)
-        following = jnp.where(reduced == 0, s, s - value / safe)
+        safe = select(reduced == 0, 1.0, reduced)
+        following = select(reduced == 0, s, s - value / safe)
         # Never to the known zero at the start.
         return jnp.clip(following, 0.125 * s, 1.0)
 
@@ -276,4 +277,4 @@ def _with_root_derivative_jvp(primals, tangents):
     s = with_root_derivative(coefficients, s)
     change = horner(tangents[0], s)
     _, slope = horner_with_slope(coefficients, s)
-    return s, -change / jnp.where(slope == 0, 1.0, slope)
+    return s, -change / select(slope == 0, 1.0, slope)

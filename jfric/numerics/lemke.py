@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.numerics.choice import select
 from jfric.numerics.loops import once
 
 #: Ratios closer than this many rounding errors of the largest entry are a tie.
@@ -90,7 +91,7 @@ def _by_label(rows, values, m: int):
         basic = jnp.zeros((2 * m + 1,), bool).at[rows].set(True)[m : 2 * m]
         return jnp.zeros((2 * m + 1,), values.dtype).at[rows].set(values)[m : 2 * m], basic
     at = rows[:, None] == np.arange(m, 2 * m, dtype=np.int32)[None]
-    return jnp.sum(jnp.where(at, values[:, None], 0.0), axis=0), at.any(axis=0)
+    return jnp.sum(select(at, values[:, None], 0.0), axis=0), at.any(axis=0)
 
 
 def _generic(m: int) -> np.ndarray:
@@ -112,9 +113,9 @@ def _taken(x: Float[Array, "m n"], chosen: Bool[Array, " k"], axis: int) -> Floa
     """Chosen row or column of ``x``, zeros if none is chosen; by a mask in small tables, as an
     index would need a gather in a batch."""
     if x.shape[0] <= MASKED:
-        return jnp.sum(jnp.where(jnp.expand_dims(chosen, 1 - axis), x, 0.0), axis=axis)
+        return jnp.sum(select(jnp.expand_dims(chosen, 1 - axis), x, 0.0), axis=axis)
     found = jax.lax.dynamic_index_in_dim(x, jnp.argmax(chosen), axis, keepdims=False)
-    return jnp.where(jnp.any(chosen), found, 0.0)
+    return select(jnp.any(chosen), found, 0.0)
 
 
 def _pivot(t: _Tableau, cover: int) -> _Tableau:
@@ -125,34 +126,34 @@ def _pivot(t: _Tableau, cover: int) -> _Tableau:
     starts = t.pivots == 0
     # In the first pivot z0 grows until the most negative row is feasible.
     falls = starts | (column < -TIE * eps * t.largest)
-    rate = jnp.where(starts, 1.0, jnp.where(falls, -column, 1.0))
-    ratio = jnp.where(falls, t.both[:, -2] / rate, jnp.inf)
+    rate = select(starts, 1.0, select(falls, -column, 1.0))
+    ratio = select(falls, t.both[:, -2] / rate, jnp.inf)
     least = jnp.min(ratio)
     tie = falls & (ratio <= least + TIE * eps * jnp.maximum(1.0, jnp.abs(least)))
     # The covering variable leaves as soon as possible; otherwise the perturbation decides.
-    second = jnp.where(t.rows == cover, -jnp.inf, t.both[:, -1] / rate)
-    leaves = jnp.arange(m) == jnp.argmin(jnp.where(tie, second, jnp.inf))
-    leaving = jnp.sum(jnp.where(leaves, t.rows, 0), dtype=jnp.int32)
+    second = select(t.rows == cover, -jnp.inf, t.both[:, -1] / rate)
+    leaves = jnp.arange(m) == jnp.argmin(select(tie, second, jnp.inf))
+    leaving = jnp.sum(select(leaves, t.rows, 0), dtype=jnp.int32)
     ray = ~falls.any()
 
-    pivot = jnp.sum(jnp.where(leaves, column, 0.0))
-    inverse = 1.0 / jnp.where(pivot == 0, 1.0, pivot)
-    row = jnp.where(at_column, inverse, -inverse * _taken(t.both, leaves, 0))
-    row = jnp.where(ray, 0.0, row)
+    pivot = jnp.sum(select(leaves, column, 0.0))
+    inverse = 1.0 / select(pivot == 0, 1.0, pivot)
+    row = select(at_column, inverse, -inverse * _taken(t.both, leaves, 0))
+    row = select(ray, 0.0, row)
     # Factors instead of selections: large tables are then computed in one go.
-    left, others = jnp.where(at_column & ~ray, 0.0, 1.0), jnp.where(leaves & ~ray, 0.0, 1.0)
-    share = jnp.where(leaves, 1.0, column)
+    left, others = select(at_column & ~ray, 0.0, 1.0), select(leaves & ~ray, 0.0, 1.0)
+    share = select(leaves, 1.0, column)
     if m > MASKED:
         # Otherwise they would be recomputed for each entry.
         row, share, left, others = once((row, share, left, others), ~t.done)
     both = t.both * (others[:, None] * left[None]) + share[:, None] * row[None]
-    complement = jnp.where(leaving < m, leaving + m, leaving - m)
+    complement = select(leaving < m, leaving + m, leaving - m)
     solved = leaving == cover
     return _Tableau(
         both=both,
         largest=_largest(both),
-        rows=jnp.where(leaves & ~ray, t.entering, t.rows),
-        columns=jnp.where(at_column[:-2] & ~ray, leaving, t.columns),
+        rows=select(leaves & ~ray, t.entering, t.rows),
+        columns=select(at_column[:-2] & ~ray, leaving, t.columns),
         entering=complement,
         done=solved | ray,
         solved=solved & ~ray,

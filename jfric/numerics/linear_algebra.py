@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from jfric.numerics.choice import select
+
 #: Products of matrix and vector with up to this many entries are sums that the compiler fuses with
 #: the surrounding operations; larger ones call the library.
 FUSED_ENTRIES = 150
@@ -38,18 +40,19 @@ def matvec(a: Float[Array, "m n"], x: Float[Array, " n"]) -> Float[Array, " m"]:
         return jnp.zeros((m,), a.dtype)
     if m * n > FUSED_ENTRIES:
         return a @ x
-    return (a * jax.lax.expand_dims(x, (0,))).sum(axis=1)
+    return jax.lax.reduce_sum(a * jax.lax.broadcast_in_dim(x, (m, n), (1,)), (1,))
 
 
 def matmul(a: Float[Array, "l m"], b: Float[Array, "m n"]) -> Float[Array, "l n"]:
     """Product ``a @ b``."""
-    m = a.shape[1]
-    if m == 0:
-        return jnp.zeros((a.shape[0], b.shape[1]), a.dtype)
+    (l, m), n = a.shape, b.shape[1]
+    if 0 in (l, m, n):
+        return jnp.zeros((l, n), a.dtype)
     if m > FUSED_TERMS:
         return a @ b
     # Indices with None would take three times as long to trace.
-    return (jax.lax.expand_dims(a, (2,)) * jax.lax.expand_dims(b, (0,))).sum(axis=1)
+    terms = jax.lax.broadcast_in_dim(a, (l, m, n), (0, 1))
+    return jax.lax.reduce_sum(terms * jax.lax.broadcast_in_dim(b, (l, m, n), (1, 2)), (1,))
 
 
 def diagonal_of(a: Float[Array, "m m"]) -> Float[Array, " m"]:
@@ -57,6 +60,24 @@ def diagonal_of(a: Float[Array, "m m"]) -> Float[Array, " m"]:
     operations to trace."""
     own = np.eye(a.shape[0], dtype=bool)
     return jax.lax.select(jnp.asarray(own), a, jnp.zeros_like(a)).sum(axis=1)
+
+
+def picked(x: Array, rows) -> Array:
+    """Entries ``x[rows]`` along the first axis, for known ``rows`` within the array: a slice where
+    they follow each other. Indexing with an array would take five operations to trace."""
+    rows = np.asarray(rows)
+    flat = rows.ravel()
+    if flat.size and np.array_equal(flat, np.arange(flat[0], flat[0] + flat.size)):
+        found = jax.lax.slice_in_dim(x, int(flat[0]), int(flat[0]) + flat.size)
+    else:
+        found = jax.lax.gather(
+            x,
+            flat.astype(np.int32)[:, None],
+            jax.lax.GatherDimensionNumbers(tuple(range(1, x.ndim)), (0,), (0,)),
+            (1, *x.shape[1:]),
+            mode="promise_in_bounds",
+        )
+    return found if rows.ndim == 1 else found.reshape(*rows.shape, *x.shape[1:])
 
 
 def _picked(a: Array, k, axis: int = 0) -> Array:
@@ -108,9 +129,9 @@ def null_space(
     ``active``: rows that take part.
     """
     balance, dependent = found.reduced * weight[:, None] / weight[None, :], found.dependent
-    columns = jnp.where(dependent[None, :] & active[:, None], -balance, 0.0)
+    columns = select(dependent[None, :] & active[:, None], -balance, 0.0)
     own = jnp.eye(dependent.shape[0], dtype=balance.dtype)
-    return jnp.where(dependent[:, None] & dependent[None, :], own, columns)
+    return select(dependent[:, None] & dependent[None, :], own, columns)
 
 
 def least_norm(
@@ -118,7 +139,7 @@ def least_norm(
 ) -> Float[Array, "m k"]:
     """``x`` without its part in the ``dependent`` columns of ``N``, whose other columns are
     zero."""
-    gram = N.T @ N + jnp.diag(jnp.where(dependent, 0.0, 1.0).astype(N.dtype))
+    gram = N.T @ N + jnp.diag(select(dependent, 0.0, 1.0).astype(N.dtype))
     inner = eliminate(gram, 0.0, active=dependent).inverse
     return x - N @ (inner @ (N.T @ x))
 
@@ -135,8 +156,8 @@ def _exchange(threshold: float, a, first, active):
     def largest(a, left):
         size = diagonal_of(a)
         if first is not None:
-            size = jnp.where(first & (size > FIRST), size + 1e3, size)
-        return jnp.argmax(jnp.where(left, size, -jnp.inf))
+            size = select(first & (size > FIRST), size + 1e3, size)
+        return jnp.argmax(select(left, size, -jnp.inf))
 
     def body(i, carry):
         *carry, left = carry
@@ -156,7 +177,7 @@ def _exchange(threshold: float, a, first, active):
         carry = jax.lax.fori_loop(0, jnp.sum(active), body, carry)
     a, dependent, pivot = carry[:3]
     outside = dependent[:, None] | dependent[None, :]
-    return jnp.where(outside, 0.0, a), a, dependent, pivot
+    return select(outside, 0.0, a), a, dependent, pivot
 
 
 def _pivoted(threshold: float, k, carry):
@@ -167,12 +188,12 @@ def _pivoted(threshold: float, k, carry):
     value = _picked(row, k)
     # Without a threshold every pivot is used: there is no decision.
     skip = jnp.abs(value) < threshold if threshold else np.asarray(False)
-    reciprocal = jnp.where(skip, 0.0, 1.0 / jnp.where(skip, 1.0, value))
-    factor = jnp.where(at, -1.0, jnp.where(skip, 0.0, _picked(a, k, 1)))
-    row = jnp.where(at, 1.0, row) * reciprocal
+    reciprocal = select(skip, 0.0, 1.0 / select(skip, 1.0, value))
+    factor = select(at, -1.0, select(skip, 0.0, _picked(a, k, 1)))
+    row = select(at, 1.0, row) * reciprocal
     done = at[:, None] | (at & ~skip)[None, :]
-    a = jnp.where(done, 0.0, a) - factor[:, None] * row[None, :]
-    return a, dependent | (skip & at), jnp.where(skip, smallest, jnp.minimum(smallest, value))
+    a = select(done, 0.0, a) - factor[:, None] * row[None, :]
+    return a, dependent | (skip & at), select(skip, smallest, jnp.minimum(smallest, value))
 
 
 @_exchange.defjvp
@@ -181,7 +202,7 @@ def _exchange_jvp(threshold, primals, tangents):
     inverse, reduced, dependent, pivot = found = _exchange(threshold, *primals)
     change = -(inverse @ tangents[0])
     unit = jnp.diag(dependent.astype(inverse.dtype))
-    combined = jnp.where(dependent[None, :] & ~dependent[:, None], reduced, 0.0)
+    combined = select(dependent[None, :] & ~dependent[:, None], reduced, 0.0)
     none = np.zeros(dependent.shape, jax.dtypes.float0)
     return found, (change @ inverse, change @ (combined - unit), none, jnp.zeros_like(pivot))
 
@@ -225,12 +246,12 @@ def singular_values(a: Float[Array, "m m"]) -> SingularValues:
         # Columns of rounding errors alone have no direction that a rotation could change.
         skip = (partner == index) | (jnp.abs(product) <= epsilon * both)
         skip = skip | (both <= (m * epsilon) ** 2 * jnp.max(size))
-        zeta = (size[partner] - size) / (2.0 * jnp.where(skip, 1.0, product))
-        sign = jnp.where(zeta == 0, jnp.where(index < partner, 1.0, -1.0), jnp.sign(zeta))
-        t = jnp.where(skip, 0.0, sign / (jnp.abs(zeta) + jnp.hypot(1.0, zeta)))
+        zeta = (size[partner] - size) / (2.0 * select(skip, 1.0, product))
+        sign = select(zeta == 0, select(index < partner, 1.0, -1.0), jnp.sign(zeta))
+        t = select(skip, 0.0, sign / (jnp.abs(zeta) + jnp.hypot(1.0, zeta)))
         c = 1.0 / jnp.hypot(1.0, t)
         s = c * t
-        cosine = jnp.where(skip, 0.0, jnp.abs(product) / jnp.where(skip, 1.0, both))
+        cosine = select(skip, 0.0, jnp.abs(product) / select(skip, 1.0, both))
         c, s = c[None, :], s[None, :]
         w = c * w - s * other
         v = c * v - s * v[:, partner]
@@ -248,7 +269,7 @@ def singular_values(a: Float[Array, "m m"]) -> SingularValues:
     start = (a, jnp.eye(m, dtype=a.dtype), jnp.asarray(jnp.inf, a.dtype), 0)
     w, v, _, _ = jax.lax.while_loop(unfinished, sweep, start)
     values = jnp.sqrt(jnp.sum(w * w, axis=0))
-    u = w / jnp.where(values > 0, values, 1.0)[None, :]
+    u = w / select(values > 0, values, 1.0)[None, :]
     return SingularValues(u, values, v.T)
 
 
@@ -264,12 +285,12 @@ def determinant_sign(a: Float[Array, "m m"]) -> Float[Array, ""]:
 
     def body(k, carry):
         a, sign = carry
-        chosen = jnp.argmax(jnp.where(index >= k, jnp.abs(a[:, k]), -1.0))
+        chosen = jnp.argmax(select(index >= k, jnp.abs(a[:, k]), -1.0))
         row = a[chosen]
         a = a.at[chosen].set(a[k]).at[k].set(row)
         pivot = row[k]
-        factor = jnp.where(index > k, a[:, k] / jnp.where(pivot == 0, 1.0, pivot), 0.0)
-        swapped = jnp.where(chosen == k, 1.0, -1.0)
+        factor = select(index > k, a[:, k] / select(pivot == 0, 1.0, pivot), 0.0)
+        swapped = select(chosen == k, 1.0, -1.0)
         return a - factor[:, None] * row[None, :], sign * swapped * jnp.sign(pivot)
 
     return jax.lax.fori_loop(0, m, body, (a, jnp.ones((), a.dtype)))[1]
@@ -282,12 +303,12 @@ def inverse(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
     rows = jnp.arange(m)
 
     def eliminated(k, both):
-        size = jnp.where(rows >= k, jnp.abs(both[:, k]), -1.0)
+        size = select(rows >= k, jnp.abs(both[:, k]), -1.0)
         pivot = jnp.argmax(size)
         first, other = both[k], both[pivot]
         both = both.at[pivot].set(first).at[k].set(other)
         row = other / other[k]
-        both = both - jnp.where(rows == k, 0.0, both[:, k])[:, None] * row[None, :]
+        both = both - select(rows == k, 0.0, both[:, k])[:, None] * row[None, :]
         return both.at[k].set(row)
 
     start = jnp.concatenate([A, jnp.eye(m, dtype=A.dtype)], axis=1)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax.core import eval_jaxpr
 
 from jfric.errors import ProblemError, nearest
+from jfric.numerics.choice import select
 from jfric.numerics.lowering import Constants, Lowered
 from jfric.numerics.tracing import traced_for
 
@@ -87,7 +88,7 @@ def run_passes(
         else:
             common = shared.make(old) if common is None else common
             new, buffers = body(old, buffers, on, common)
-        packed = [jnp.where(on, a, b) for a, b in zip(pack(new), packed, strict=True)]
+        packed = [select(on, a, b) for a, b in zip(pack(new), packed, strict=True)]
         return packed, buffers
 
     def running(carry):
@@ -188,12 +189,12 @@ def _tied(packed, buffers, given):
     parts = jax.tree.leaves(eqx.filter((packed, given), eqx.is_inexact_array))
     first = sum(x.ravel()[0] for x in parts if x.size)
     always = (first == first) | True
-    zero = jnp.where(always, 0.0, first)
+    zero = select(always, 0.0, first)
 
     def tied(x):
         if jnp.issubdtype(x.dtype, jnp.inexact):
             return x + zero.astype(x.dtype)
-        return jnp.where(always, x, x)
+        return select(always, x, x)
 
     return jax.tree.map(tied, (packed, buffers))
 
@@ -224,7 +225,7 @@ def _packing(tree):
 
 def keep(on, new, old):
     """Leaves of ``new`` where the trajectory is running, else of ``old``."""
-    return jax.tree.map(lambda a, b: jnp.where(on, a, b), new, old)
+    return jax.tree.map(lambda a, b: select(on, a, b), new, old)
 
 
 def unvmap_any(x):

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.numerics.choice import select
 from jfric.numerics.loops import once
 from jfric.numerics.polynomials import horner_with_slope
 from jfric.numerics.tolerances import ROUNDINGS
@@ -121,16 +122,16 @@ def first_zero(x: Oscillator, g: Motion, way: Search, h) -> Reached:
 
     def newton(_, further):
         value, rate = horner_with_slope(y, further)
-        return further - value / jnp.where(rate < 0, rate, -1.0)
+        return further - value / select(rate < 0, rate, -1.0)
 
     further = jax.lax.fori_loop(0, NEWTON, newton, near.further)
     # Where it turns before the zero, or too soon afterwards to be distinguished.
     value, slope, bend = y[0], y[1], 2.0 * y[2]
     grazes = (bend > 0) & way.turns(slope, bend, way.zero, value)
-    further = jnp.where(grazes, -slope / jnp.where(grazes, bend, 1.0), further)
+    further = select(grazes, -slope / select(grazes, bend, 1.0), further)
     found = near.found & (near.s + further <= h)
     further, found, grazes = once(
-        (jnp.where(found, further, 0.0), found, found & grazes), jnp.any(way.wanted)
+        (select(found, further, 0.0), found, found & grazes), jnp.any(way.wanted)
     )
     return Reached(near.s + further, found, grazes)
 
@@ -150,7 +151,7 @@ def corrected(y: list):
     # Two steps from the zero give first and second derivatives of its time.
     for _ in range(2):
         value, rate = horner_with_slope(y, further)
-        further = further - value / jnp.where(rate < 0, rate, -1.0)
+        further = further - value / select(rate < 0, rate, -1.0)
     return further
 
 
@@ -176,7 +177,7 @@ def _near_zero(x: Oscillator, start: Motion, way: Search, h) -> _Near:
     order, wanted, terms, size, zero, _ = way
     omega = jnp.sqrt(jnp.abs(x.K))
     # Negative stiffness or damping adds energy.
-    feeding = jnp.where(x.K < 0, omega, 0.0) + jnp.maximum(-x.C, 0.0)
+    feeding = select(x.K < 0, omega, 0.0) + jnp.maximum(-x.C, 0.0)
     growth = above_exponential(feeding * h)
     rate = (omega + jnp.abs(x.C)) * growth
     energy = jnp.sqrt(start.a * start.a + jnp.abs(x.K) * start.v * start.v)
@@ -186,24 +187,24 @@ def _near_zero(x: Oscillator, start: Motion, way: Search, h) -> _Near:
     curvature, close = once((curvature, close), jnp.any(wanted))
 
     # A motion that starts away from zero has reached zero when it cannot be distinguished from it.
-    zero = jnp.where(order == 0, zero, 0.0)
+    zero = select(order == 0, zero, 0.0)
 
     def parabola(g, slope):
         root = jnp.sqrt(slope * slope + 2.0 * curvature * g)
         falls = slope < 0
-        top = jnp.where(falls, 2.0 * g, slope + root)
-        bottom = jnp.where(falls, root - slope, curvature)
-        return jnp.where(bottom > 0, top / jnp.where(bottom > 0, bottom, 1.0), jnp.inf)
+        top = select(falls, 2.0 * g, slope + root)
+        bottom = select(falls, root - slope, curvature)
+        return select(bottom > 0, top / select(bottom > 0, bottom, 1.0), jnp.inf)
 
     def near(g, slope):
         # A zero follows for certain, so near that a series of few terms reaches it.
         return (slope < 0) & (2.0 * curvature * g <= NEAR * slope * slope)
 
     g, slope = start.u - zero, start.v
-    first = parabola(jnp.where(order == 0, g, 0.0), jnp.where(order <= 1, slope, 0.0))
+    first = parabola(select(order == 0, g, 0.0), select(order <= 1, slope, 0.0))
     # With more zeros at the start no other zero is nearer than this time.
-    apart = jnp.where(rate > 0, 1.0 / jnp.where(rate > 0, rate, 1.0), h)
-    first = jnp.where(order >= 2, apart, first)
+    apart = select(rate > 0, 1.0 / select(rate > 0, rate, 1.0), h)
+    first = select(order >= 2, apart, first)
 
     def running(s, step):
         u, v, _ = start.after(step)
@@ -213,7 +214,7 @@ def _near_zero(x: Oscillator, start: Motion, way: Search, h) -> _Near:
         s, step, count = carry
         u, v, _ = start.after(step)
         further = jnp.minimum(s + parabola(jnp.maximum(u - zero, close), v), h)
-        s = jnp.where(running(s, step), further, s)
+        s = select(running(s, step), further, s)
         return s, propagator(x, s, terms), count + 1
 
     def any_running(carry):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matmul, matvec
 
 #: Degree of the polynomials through sampled values; a high one amplifies rounding errors.
@@ -42,7 +43,7 @@ def evaluate(coefficients: Float[Array, "p k"], s) -> Float[Array, " k"]:
 
     def body(i, _):
         # Depends on the round, as otherwise the evaluation would be moved out of the loop.
-        return horner(coefficients, jnp.where(i < 2, s, 0.0))
+        return horner(coefficients, select(i < 2, s, 0.0))
 
     return jax.lax.fori_loop(0, 2, body, jnp.zeros_like(coefficients[0]))
 
@@ -89,8 +90,8 @@ def pick(
 ) -> Float[Array, " p"]:
     """Combination that ``chosen`` marks (at most one is True)."""
     if rows is None:
-        return jnp.sum(jnp.where(chosen, coefficients, 0.0), axis=1)
-    return matvec(coefficients, jnp.sum(jnp.where(chosen[:, None], rows, 0.0), axis=0))
+        return jnp.sum(select(chosen, coefficients, 0.0), axis=1)
+    return matvec(coefficients, jnp.sum(select(chosen[:, None], rows, 0.0), axis=0))
 
 
 @functools.cache

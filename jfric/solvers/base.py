@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError
 from jfric.numerics.by_batch import Sizes, by_batch
+from jfric.numerics.choice import select
 from jfric.numerics.loops import Shared, keep, require_adjoint, run_passes
 from jfric.numerics.lowering import Constants
 from jfric.numerics.sensitivities import with_sensitivities, without_derivatives
@@ -180,8 +181,8 @@ class AbstractSolver(eqx.Module):
             state = dataclasses.replace(state, loops=start_loops(problem, state))
         wrong = status_of_numbers(problem, prepared.mechanics, state.t, until, q)
         late = outputs_are_too_late(problem)
-        wrong = jnp.where(late, jnp.asarray(int(Status.OUT_OF_BOUNDS), jnp.int32), wrong)
-        status = jnp.where(_is_ok(state), wrong, state.status)
+        wrong = select(late, jnp.asarray(int(Status.OUT_OF_BOUNDS), jnp.int32), wrong)
+        status = select(_is_ok(state), wrong, state.status)
         return eqx.tree_at(lambda s: s.status, state, status)
 
     @abc.abstractmethod
@@ -239,7 +240,7 @@ class AbstractSolver(eqx.Module):
     def outcome(self, prepared: Any, state: Any, until) -> Int[Array, ""]:
         """Status of a run that ended in ``state`` and was to reach ``until`` [s]."""
         late = _is_ok(state) & self.unfinished(prepared, state, until)
-        return jnp.where(late, int(Status.MAX_STEPS), state.status)
+        return select(late, int(Status.MAX_STEPS), state.status)
 
     def run_to(
         self, problem: Problem, prepared: Any, state: Any, records: Records, ts, until, force
@@ -267,7 +268,7 @@ class AbstractSolver(eqx.Module):
             )
             rows = {
                 name: x.at[: len(ts)].set(
-                    jnp.where(inside, getattr(found, name)[: len(ts)], x[: len(ts)])
+                    select(inside, getattr(found, name)[: len(ts)], x[: len(ts)])
                 )
                 for name, x in old._asdict().items()
                 if name in ("output_values", "output_modes", "commands")
@@ -386,12 +387,12 @@ class AbstractSolver(eqx.Module):
         ts = ts.astype(state.t.dtype)
         # An output that rounding has put just after the end belongs to the end.
         slack = 4 * jnp.finfo(ts.dtype).eps * jnp.abs(until)
-        ts = jnp.where((ts > until) & (ts <= until + slack), until, ts)
+        ts = select((ts > until) & (ts <= until + slack), until, ts)
         # Outputs after the end are not reached; none may be before the start or its predecessor.
         ordered = jnp.all(ts[1:] >= ts[:-1]) & jnp.all(ts[:1] >= state.t - slack)
-        refused = jnp.where(ordered | ~_is_ok(state), state.status, int(Status.OUT_OF_BOUNDS))
+        refused = select(ordered | ~_is_ok(state), state.status, int(Status.OUT_OF_BOUNDS))
         state = eqx.tree_at(lambda s: s.status, state, refused)
-        asked, ts = ts, jnp.where(ordered, ts, until)
+        asked, ts = ts, select(ordered, ts, until)
         mechanics, capacity = prepared.mechanics, self.event_capacity
         count = ts.shape[0]
         commands = command_names(problem)
@@ -403,7 +404,7 @@ class AbstractSolver(eqx.Module):
         state, records = self.run_to(problem, prepared, state, records, ts, until, force)
         status = self.outcome(prepared, state, until)
         full = (status == int(Status.OK)) & (state.event_count > capacity) & (capacity > 0)
-        status = jnp.where(full, int(Status.MAX_EVENTS), status)
+        status = select(full, int(Status.MAX_EVENTS), status)
         own = event_labels(problem)
         found = solution_of(mechanics, records, asked, capacity, state, status, own, commands)
         if dense and not self.has_polynomials:
@@ -428,14 +429,14 @@ def one_sided(solver: AbstractSolver, before: Any, state: Any, until, times) -> 
         return state
     t, times = jax.lax.stop_gradient((state.t, jnp.append(times, until)))
     near = jnp.abs(times - t) <= ROUNDINGS * jnp.finfo(t.dtype).eps * jnp.abs(t)
-    flag = jnp.where(arrived & (t > before.t) & near.any(), int(Flag.ONE_SIDED), 0)
+    flag = select(arrived & (t > before.t) & near.any(), int(Flag.ONE_SIDED), 0)
     return eqx.tree_at(lambda s: s.flags, state, state.flags | flag.astype(jnp.int32))
 
 
 def begin_anew(state: Any) -> Any:
     """Final state of a run as the start of the next: counters begin at zero."""
     zero = jnp.asarray(0, jnp.int32)
-    status = jnp.where(state.status == int(Status.MAX_EVENTS), int(Status.OK), state.status)
+    status = select(state.status == int(Status.MAX_EVENTS), int(Status.OK), state.status)
     return eqx.tree_at(
         lambda s: (s.event_count, s.flags, s.steps, s.status),
         state,

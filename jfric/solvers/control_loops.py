@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.numerics.choice import select
 from jfric.results.status import Flag
 from jfric.solvers.records import Records
 from jfric.system.control import command_places, in_order, slots_of
@@ -91,19 +92,19 @@ def sampled(problem: Problem, state: Any) -> Any:
         u, new = controller.command(memory[i], reading)
         u = jnp.asarray(u, still.dtype)
         memory[i] = _keep(due, new, memory[i])
-        flags = jnp.where(due & _on_edge(controller, now, state), flags | int(Flag.TIE), flags)
+        flags = select(due & _on_edge(controller, now, state), flags | int(Flag.TIE), flags)
         queue = jnp.concatenate([u[None], pending[i][:-1]])
-        pending[i] = jnp.where(due, queue, pending[i])
+        pending[i] = select(due, queue, pending[i])
         taken = taken.at[i].add(due.astype(jnp.int32))
         acts = (acted[i] < taken[i]) & (
             still >= jax.lax.stop_gradient(_effect(problem, controller, acted[i]))
         )
         row = jnp.clip(taken[i] - 1 - acted[i], 0, controller.longest)
         for j, path in enumerate(controller.targets):
-            held[path] = jnp.where(acts, pending[i][row, j], held[path])
+            held[path] = select(acts, pending[i][row, j], held[path])
         acted = acted.at[i].add(acts.astype(jnp.int32))
         changed = changed | due | acts
-    last = jnp.where(changed, still, loops.last)
+    last = select(changed, still, loops.last)
     found = Loops(tuple(memory), taken, acted, tuple(pending), held, last, loops.next)
     controllers = list(in_order(problem).values())
     found = found._replace(next=_next(problem, controllers, found))
@@ -126,14 +127,14 @@ def with_commands(problem: Problem, records: Records, before, loops: Loops, slot
     if not records.commands.shape[0] or not records.commands.shape[1]:
         return records
     rows = before + jnp.arange(slots, dtype=jnp.int32)
-    block = jnp.where((rows < records.written)[:, None], values_of(problem, loops)[None], jnp.nan)
+    block = select((rows < records.written)[:, None], values_of(problem, loops)[None], jnp.nan)
     start = (before, jnp.zeros_like(before))
     new = jax.lax.dynamic_update_slice(records.commands, block.astype(loops.last.dtype), start)
     return records._replace(commands=new)
 
 
 def _keep(which, new, old):
-    return jax.tree.map(lambda a, b: jnp.where(which, a, b), new, old)
+    return jax.tree.map(lambda a, b: select(which, a, b), new, old)
 
 
 def _instant(problem: Problem, controller: AbstractController, k) -> Float[Array, ""]:
@@ -147,7 +148,7 @@ def _effect(problem: Problem, controller: AbstractController, k) -> Float[Array,
     late = controller.delay + controller.dead_time / controller.period
     whole = jnp.floor(jax.lax.stop_gradient(late) + WHOLE)
     part = late - whole
-    part = jnp.where(jax.lax.stop_gradient(part) < WHOLE, 0.0 * part, part)
+    part = select(jax.lax.stop_gradient(part) < WHOLE, 0.0 * part, part)
     after = k + whole.astype(jnp.int32)
     return _instant(problem, controller, after) + part * controller.period
 
@@ -157,7 +158,7 @@ def _next(problem: Problem, controllers: list[AbstractController], loops: Loops)
     for i, controller in enumerate(controllers):
         found.append(_instant(problem, controller, loops.taken[i]))
         effect = _effect(problem, controller, loops.acted[i])
-        found.append(jnp.where(loops.acted[i] < loops.taken[i], effect, jnp.inf))
+        found.append(select(loops.acted[i] < loops.taken[i], effect, jnp.inf))
     return jnp.min(jnp.stack(found)).astype(loops.last.dtype)
 
 

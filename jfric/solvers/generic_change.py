@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.numerics.choice import select
+
 
 def generic_change(inertia_scale: Float[Array, " n"], time=1.0) -> Float[Array, " y"]:
     """Irregular values of similar size: positions (n,), then velocities (n,). Velocities are
@@ -22,5 +24,5 @@ def generic_change(inertia_scale: Float[Array, " n"], time=1.0) -> Float[Array, 
     signs = np.where(k * 0.41421356237 % 1.0 < 0.5, -1.0, 1.0)
     parts = signs * (0.5 + k * 0.61803398875 % 1.0)
     scale = jax.lax.stop_gradient(inertia_scale)
-    scale = 1.0 / jnp.where(scale > 0, scale, 1.0)
+    scale = 1.0 / select(scale > 0, scale, 1.0)
     return jnp.asarray(parts, scale.dtype) * jnp.concatenate([time * scale, scale])

@@ -10,6 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from jfric.numerics.choice import select
 from jfric.numerics.loops import keep
 from jfric.results.status import Status
 from jfric.system.bounds import numbers_hold
@@ -27,9 +28,9 @@ def status_of_numbers(problem: Problem, mechanics: Mechanics, t, until, q=None) 
     finite = finite & jnp.isfinite(t) & jnp.isfinite(until)
     status = jnp.asarray(int(Status.OK), jnp.int32)
     if q is not None:
-        status = jnp.where(starts_inside(mechanics, t, q), int(Status.PENETRATION), status)
-    status = jnp.where(inside & (until > t), status, int(Status.OUT_OF_BOUNDS))
-    return jnp.where(finite, status, int(Status.NON_FINITE)).astype(jnp.int32)
+        status = select(starts_inside(mechanics, t, q), int(Status.PENETRATION), status)
+    status = select(inside & (until > t), status, int(Status.OUT_OF_BOUNDS))
+    return select(finite, status, int(Status.NON_FINITE)).astype(jnp.int32)
 
 
 def first_negative_force(mechanics: Mechanics, t, until) -> Float[Array, ""]:
@@ -51,7 +52,7 @@ def ending_at(moment, mechanics: Mechanics, until, call: Callable) -> Callable:
             return new, records, lambda: piece(new)
         over = state.t >= moment
         # A pass needs time ahead, even where its result is not used.
-        reach = jnp.where(over, until, jnp.minimum(until, moment))
+        reach = select(over, until, jnp.minimum(until, moment))
         new, records, piece = call(state, records, on & ~over, reach, *shared)
         code = jnp.asarray(int(Status.NEGATIVE_FORCE), jnp.int32)
         new = keep(~over, new, eqx.tree_at(lambda s: s.status, state, code))

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.numerics.choice import select
 from jfric.numerics.loops import skipped
 from jfric.results.dense import Dense, finished
 from jfric.results.solution import Events, Solution
@@ -71,7 +72,7 @@ def last_writable(records: Records, ts, slots: int) -> Float[Array, ""]:
     if count == 0:
         return jnp.asarray(jnp.inf, ts.dtype)
     last = records.written + slots - 1
-    return jnp.where(last < count, ts[jnp.minimum(last, count - 1)], jnp.inf)
+    return select(last < count, ts[jnp.minimum(last, count - 1)], jnp.inf)
 
 
 def write_rows(records: Records, ts, rows: Callable, t_new, on, slots: int) -> Records:
@@ -85,8 +86,8 @@ def write_rows(records: Records, ts, rows: Callable, t_new, on, slots: int) -> R
     inside = on & (index < count) & (times <= t_new)
     values, modes = rows(times, inside)
     # Rows after the last one inside are still empty, and stay so.
-    values = jnp.where(inside[:, None], values, jnp.nan)
-    modes = jnp.where(inside[:, None], modes, -1)
+    values = select(inside[:, None], values, jnp.nan)
+    modes = select(inside[:, None], modes, -1)
     start = (records.written, jnp.zeros_like(records.written))
     return records._replace(
         output_values=jax.lax.dynamic_update_slice(records.output_values, values, start),
@@ -106,7 +107,7 @@ def write_outputs(
         return records
 
     def rows(times, inside):
-        s = jnp.where(inside, ((times - state.t) - state.t_rest) / h, 0.0)
+        s = select(inside, ((times - state.t) - state.t_rest) / h, 0.0)
 
         def values():
             return jax.vmap(evaluate)(s)
@@ -137,7 +138,7 @@ def write_events(
         return records, total
     position = count + jnp.cumsum(changed, dtype=jnp.int32) - 1
     # Records that are not logged go to the last row, which is never read.
-    where = jnp.where(changed, jnp.minimum(position, capacity), capacity)
+    where = select(changed, jnp.minimum(position, capacity), capacity)
     rows = changed.shape[0]
     values = jnp.concatenate([time[None], q, v, v_before])
     modes = jnp.stack(
@@ -177,7 +178,7 @@ def solution_of(
     if records.dense is not None:
         dense = finished(records.dense)
         full = dense.count > dense.t.shape[0]
-        flags = flags | jnp.where(full, int(Flag.DENSE_FULL), 0)
+        flags = flags | select(full, int(Flag.DENSE_FULL), 0)
     return Solution(
         ts=ts,
         q=q[:, :nd],

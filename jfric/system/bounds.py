@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.numerics import cubic
+from jfric.numerics.choice import select
 from jfric.system.bristle import AbstractBristle, BoucWen, Dahl, LuGre
 from jfric.system.coupling_checks import ROUNDING, SINGULAR, smallest_eigenvalue, springs_of_sliders
 from jfric.system.description import AbstractProblem
@@ -108,8 +109,8 @@ def largest_state(element: AbstractBristle) -> Float[Array, ""] | None:
         return element.F_s / element.sigma0
     if isinstance(element, BoucWen):
         both = element.beta + element.gamma
-        grows = (element.A / jnp.where(both > 0, both, 1.0)) ** (1.0 / element.n)
-        return jnp.where(both > 0, grows, jnp.inf)
+        grows = (element.A / select(both > 0, both, 1.0)) ** (1.0 / element.n)
+        return select(both > 0, grows, jnp.inf)
     return None
 
 

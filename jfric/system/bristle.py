@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 import equinox as eqx
 import jax.numpy as jnp
 
+from jfric.numerics.choice import select
 from jfric.system.direction import Direction, as_direction
 from jfric.system.fields import Scalar, holds, optional, scalar
 from jfric.system.friction import Growth, as_load
@@ -126,8 +127,8 @@ class BoucWen(AbstractBristle):
     @property
     def size(self):
         bounded = self.beta + self.gamma > 0.0
-        limit = self.A / jnp.where(bounded, self.beta + self.gamma, 1.0)
-        return jnp.where(bounded, jnp.maximum(limit, 0.0) ** (1.0 / self.n), 0.0)
+        limit = self.A / select(bounded, self.beta + self.gamma, 1.0)
+        return select(bounded, jnp.maximum(limit, 0.0) ** (1.0 / self.n), 0.0)
 
     def rate(self, gamma, z, side):
         size = power(jnp.abs(z), self.n)
@@ -251,8 +252,8 @@ class RateState(AbstractBristle):
         if self.evolution == "ageing":
             return (self.V0 * jnp.exp(-z) - speed) / self.D_c
         moving = speed > 0
-        logarithm = jnp.log(jnp.where(moving, speed, 1.0) / self.V0)
-        return jnp.where(moving, -speed / self.D_c * (logarithm + z), 0.0)
+        logarithm = jnp.log(select(moving, speed, 1.0) / self.V0)
+        return select(moving, -speed / self.D_c * (logarithm + z), 0.0)
 
     def friction(self, gamma, z, side):
         # The argument of asinh may be beyond the largest number.
@@ -260,7 +261,7 @@ class RateState(AbstractBristle):
         x = side * gamma / (2.0 * self.V0)
         # Friction is an odd function; steps may evaluate it slightly beyond rest.
         back = x < 0.0
-        x, side = jnp.where(back, -x, x), jnp.where(back, -side, side)
+        x, side = select(back, -x, x), select(back, -side, side)
         small = jnp.exp(-2.0 * exponent)
         root = jnp.sqrt(jnp.square(x) + small)
         return side * self.N * self.a * (exponent + jnp.log(x + root))

@@ -10,6 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from jfric.numerics.choice import select
 from jfric.system.bristle import BRISTLES, AbstractBristle
 from jfric.system.description import AbstractProblem, state_axis
 from jfric.system.load_friction import carried_loads
@@ -40,7 +41,7 @@ class Bristles(eqx.Module):
     def sides(self, segment: Int[Array, " ns"]) -> Float[Array, " b"]:
         """Signs of the sliding velocities in the segments of all piecewise-linear elements."""
         own = segment[jnp.asarray(self.places)]
-        return jnp.where(own == 0, 1.0, -1.0).astype(self.directions.dtype)
+        return select(own == 0, 1.0, -1.0).astype(self.directions.dtype)
 
     def friction(self, rate, v, side, loads=None) -> Float[Array, " b"]:
         """Forces and torques that resist sliding, at the rates of elongation ``rate`` (ns,);

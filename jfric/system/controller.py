@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from jfric.numerics.choice import select
 from jfric.numerics.limits import SAMPLES
 from jfric.system.fields import Scalar, holds, optional, scalar, written
 from jfric.system.functions import AbstractFunction, as_function
@@ -284,7 +285,7 @@ class Controller(AbstractController):
         new = memory._replace(
             y=jnp.concatenate([y[None], memory.y[:-1]]),
             e=jnp.concatenate([e[None], memory.e[:-1]]),
-            integral=jnp.where(kept, memory.integral, integral),
+            integral=select(kept, memory.integral, integral),
             rate=jnp.asarray(rate, memory.rate.dtype),
             notch=notch,
             smooth=jnp.asarray(smooth, memory.smooth.dtype),
@@ -377,8 +378,8 @@ class StepController(AbstractController):
     A load that pushes until it has seen the body move::
 
         >>> def push(memory, reading, gains):
-        ...     seen = jnp.where(reading.y[1] > 0.0, 1.0, memory)
-        ...     return jnp.where(seen > 0.0, 0.0, gains["rise"] * reading.t), seen
+        ...     seen = select(reading.y[1] > 0.0, 1.0, memory)
+        ...     return select(seen > 0.0, 0.0, gains["rise"] * reading.t), seen
         >>> pushed = jfric.Problem(
         ...     "x",
         ...     {
@@ -440,6 +441,6 @@ def filtered_step(w, u, lag, dt):
     """Mean over a sample of length ``dt``, and value at its end, of ``lag dw/dt + w = u`` from
     ``w``, with ``u`` held; without a filter both are ``u``."""
     has = lag > 0.0
-    decay = jnp.where(has, jnp.exp(-dt / jnp.where(has, lag, 1.0)), 0.0)
-    share = jnp.where(dt > 0.0, lag * (1.0 - decay) / jnp.where(dt > 0.0, dt, 1.0), 0.0)
+    decay = select(has, jnp.exp(-dt / select(has, lag, 1.0)), 0.0)
+    share = select(dt > 0.0, lag * (1.0 - decay) / select(dt > 0.0, dt, 1.0), 0.0)
     return u + (w - u) * share, u + (w - u) * decay

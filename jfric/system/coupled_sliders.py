@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import eliminate, matmul, matvec
 
 
@@ -41,7 +42,7 @@ class CoupledSliders(eqx.Module):
     @property
     def own(self) -> Float[Array, " e"]:
         """Stiffness (e,) of each element with all others held; one where it is not coupled."""
-        return jnp.where(np.asarray(self.members), jnp.diagonal(self.K), 1.0)
+        return select(np.asarray(self.members), jnp.diagonal(self.K), 1.0)
 
     def _springs(self, way: Int[Array, " e"]) -> _Springs:
         slips = jnp.asarray(self.members) & (way != 0)
@@ -49,10 +50,10 @@ class CoupledSliders(eqx.Module):
         # Scaled to a unit diagonal, since stiffnesses may differ by orders of magnitude.
         size = 1.0 / jnp.sqrt(self.own)
         scaled = self.K * size[:, None] * size[None, :]
-        block = jnp.where(both, scaled, jnp.eye(slips.size, dtype=self.K.dtype))
+        block = select(both, scaled, jnp.eye(slips.size, dtype=self.K.dtype))
         inverse = eliminate(block, 0.0, active=slips).inverse
-        inverse = jnp.where(both, inverse, 0.0) * size[:, None] * size[None, :]
-        stuck = jnp.where(slips, 0.0, 1.0).astype(self.K.dtype)
+        inverse = select(both, inverse, 0.0) * size[:, None] * size[None, :]
+        stuck = select(slips, 0.0, 1.0).astype(self.K.dtype)
         along = jnp.diag(stuck) - matmul(inverse, self.K * stuck[None, :])
         return _Springs(along, matvec(inverse, self.R * way))
 
@@ -88,9 +89,9 @@ class CoupledSliders(eqx.Module):
         never = jnp.stack([jnp.ones_like(limit), jnp.zeros_like(limit)], axis=1)
         here = stuck[:, None, None]
         return (
-            jnp.where(here, alpha, 0.0),
-            jnp.where(here, 0.0, beta),
-            jnp.where(stuck[:, None], delta, never),
+            select(here, alpha, 0.0),
+            select(here, 0.0, beta),
+            select(stuck[:, None], delta, never),
         )
 
     def sliding(self, way, rate: Float[Array, " e"]) -> Float[Array, " e"]:

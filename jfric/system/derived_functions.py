@@ -16,6 +16,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
+from jfric.numerics.choice import select
 from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, holds, scalar
 from jfric.system.functions import (
@@ -48,8 +49,8 @@ class Until(AbstractFunction):
         on = t < self.end
         first, *higher = polynomial or [0.0]
         return Components(
-            [jnp.where(on, first, self.after), *(jnp.where(on, p, 0.0) for p in higher)],
-            [(jnp.where(on, a, 0.0), angle, w) for a, angle, w in harmonics],
+            [select(on, first, self.after), *(select(on, p, 0.0) for p in higher)],
+            [(select(on, a, 0.0), angle, w) for a, angle, w in harmonics],
         )
 
     def breakpoints(self):
@@ -94,8 +95,8 @@ class Clipped(AbstractFunction):
         polynomial, harmonics = self.function.components(t)
         on, known = self._is_on(t)
         return Components(
-            [known * jnp.where(on, p, 0.0) for p in polynomial or [0.0]],
-            [(known * jnp.where(on, a, 0.0), angle, w) for a, angle, w in harmonics],
+            [known * select(on, p, 0.0) for p in polynomial or [0.0]],
+            [(known * select(on, a, 0.0), angle, w) for a, angle, w in harmonics],
         )
 
     def frequency(self):
@@ -107,15 +108,15 @@ class Clipped(AbstractFunction):
         breaks = self.breakpoints()
         on = self.function(middle_of_piece(breaks, t)) > 0.0
         outside = (t < breaks[0]) | (t >= breaks[-1])
-        known = jnp.where(outside, jnp.nan, 1.0) if self.periods else 1.0
+        known = select(outside, jnp.nan, 1.0) if self.periods else 1.0
         return jax.lax.stop_gradient(on), known
 
     def _zeros_of_wave(self):
         polynomial, ((amplitude, _, omega),) = self.function.components(0.0)
         phase = _waves(self.function)[0].phase
-        level = (polynomial[0] if polynomial else 0.0) / jnp.where(amplitude == 0.0, 1.0, amplitude)
+        level = (polynomial[0] if polynomial else 0.0) / select(amplitude == 0.0, 1.0, amplitude)
         crosses = (jnp.abs(level) < 1.0) & (amplitude != 0.0)
-        angle = -jnp.arcsin(jnp.where(crosses, level, 0.0))
+        angle = -jnp.arcsin(select(crosses, level, 0.0))
         turns = 2.0 * jnp.pi * (jnp.arange(self.periods + 3) - 1.0)
         first = 2.0 * jnp.pi * jnp.floor(jax.lax.stop_gradient(phase) / (2.0 * jnp.pi))
         # For a wave that does not cross zero these breakpoints have no effect.
@@ -136,8 +137,8 @@ class Limited(AbstractFunction):
         above, below = jax.lax.stop_gradient((value > self.limit, value < -self.limit))
         first, *higher = self.function.components(t).polynomial
         outside = above | below
-        first = jnp.where(above, self.limit, jnp.where(below, -self.limit, first))
-        return Components([first, *(jnp.where(outside, 0.0, p) for p in higher)], [])
+        first = select(above, self.limit, select(below, -self.limit, first))
+        return Components([first, *(select(outside, 0.0, p) for p in higher)], [])
 
     def magnitudes(self, t):
         first, *higher = self.function.magnitudes(t)
@@ -192,9 +193,9 @@ def zeros_of_lines(function: AbstractFunction) -> Float[Array, " b"]:
     polynomial, _ = function.components(starts)
     value = jnp.broadcast_to(polynomial[0], starts.shape)
     slope = jnp.broadcast_to(polynomial[1] if len(polynomial) > 1 else 0.0, starts.shape)
-    zero = starts - value / jnp.where(slope == 0.0, 1.0, slope)
+    zero = starts - value / select(slope == 0.0, 1.0, slope)
     inside = (slope != 0.0) & (zero > lower) & (zero < upper)
-    return jnp.concatenate([given, jnp.where(inside, zero, jnp.append(given[:1], given))])
+    return jnp.concatenate([given, select(inside, zero, jnp.append(given[:1], given))])
 
 
 def _waves(function: AbstractFunction) -> list[Harmonic]:

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jfric.numerics.choice import select
 from jfric.numerics.tolerances import tolerances
 from jfric.system.functions import AbstractFunction, Constant
 
@@ -44,7 +45,7 @@ def _negative_from(function: AbstractFunction, start, end):
     dtype = jnp.result_type(float)
     start, end = jnp.asarray(start, dtype), jnp.asarray(end, dtype)
     if isinstance(function, Constant):
-        return jnp.where((function.value < 0.0) & (start < end), start, jnp.inf)
+        return select((function.value < 0.0) & (start < end), start, jnp.inf)
     breaks = jnp.append(function.breakpoints(), end).astype(dtype)
     halves = 0.5 ** jnp.arange(LENGTHS, dtype=dtype)
 
@@ -54,18 +55,18 @@ def _negative_from(function: AbstractFunction, start, end):
 
     def step(carry):
         t, _, count = carry
-        goal = jnp.minimum(jnp.min(jnp.where(breaks > t, breaks, jnp.inf)), end)
+        goal = jnp.minimum(jnp.min(select(breaks > t, breaks, jnp.inf)), end)
         lengths = halves * (goal - t)
         # NaN decides nothing here; the run itself deals with it.
         holds = ~_falls_below(function, t, lengths) & (t + lengths > t)
-        longest = jnp.max(jnp.where(holds, lengths, 0.0))
-        after = jnp.where(holds[0], goal, t + longest)
+        longest = jnp.max(select(holds, lengths, 0.0))
+        after = select(holds[0], goal, t + longest)
         return after, ~holds.any(), count + 1
 
     t, negative, _ = jax.lax.while_loop(
         unfinished, step, (start, jnp.asarray(False), jnp.asarray(0, jnp.int32))
     )
-    return jnp.where(negative, t, jnp.inf)
+    return select(negative, t, jnp.inf)
 
 
 def _falls_below(function: AbstractFunction, t, lengths):
@@ -85,9 +86,9 @@ def _falls_below(function: AbstractFunction, t, lengths):
     for amplitude, angle, omega in harmonics:
         wave = angle + omega * r
         size, slow = jnp.abs(amplitude), jnp.abs(omega) * r <= 1.0
-        value = value + jnp.where(slow, amplitude * jnp.sin(wave), -size)
-        slope = slope + jnp.where(slow, amplitude * omega * jnp.cos(wave), 0.0)
-        bend = bend + jnp.where(slow, size * omega**2, 0.0)
+        value = value + select(slow, amplitude * jnp.sin(wave), -size)
+        slope = slope + select(slow, amplitude * omega * jnp.cos(wave), 0.0)
+        bend = bend + select(slow, size * omega**2, 0.0)
         rounding = rounding + size
     lowest = value - jnp.abs(slope) * r - 0.5 * bend * r * r
     return lowest < -tolerances(lowest.dtype).zero * rounding

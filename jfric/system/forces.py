@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from jfric.numerics.choice import select
 from jfric.system.bristle import BRISTLES, AbstractBristle
 from jfric.system.description import AbstractProblem, element_label, state_axis
 from jfric.system.elements import AbstractForce, Damper, Spring, curved_sections
@@ -95,7 +96,7 @@ def normal_forces_at(mechanics: Mechanics, t, q, v, segment=None) -> Float[Array
         normal = normal + jnp.sum(grown, axis=1)
         # At a sign's own event the segment decides.
         sign = segment[carried.places]
-        positive = jnp.where(sign < 0, loads >= 0.0, sign == 0)
+        positive = select(sign < 0, loads >= 0.0, sign == 0)
         fading, squares = carried.parts(grown, loads, positive)
     if not mechanics.modulated:
         return normal
@@ -124,7 +125,7 @@ def sliding_friction(mechanics: Mechanics, gamma, normal) -> Float[Array, " nt"]
     forces = []
     for law, g, n in zip(mechanics.laws, gamma, normal, strict=True):
         positive, negative = law.kinetic(jnp.abs(g))
-        forces.append(jnp.where(g > 0, -positive * n, jnp.where(g < 0, negative * n, 0.0)))
+        forces.append(select(g > 0, -positive * n, select(g < 0, negative * n, 0.0)))
     return jnp.stack(forces) if forces else jnp.zeros((0,))
 
 
@@ -212,7 +213,7 @@ def element_forces(
             others.append((i, _of_sliders(mechanics, element_label(section, name), x[i], states)))
         if isinstance(element, AbstractBristle):
             place = mechanics.piecewise.names.index(element_label(section, name))
-            side = jnp.where(segment[place] == 0, 1.0, -1.0)
+            side = select(segment[place] == 0, 1.0, -1.0)
             state = v[mechanics.axes.index(state_axis(element_label(section, name)))]
             loads = []
             if element.growth():
@@ -253,4 +254,4 @@ def _line(problem: AbstractProblem, mechanics: Mechanics, section: str, name: st
     index = piecewise.names.index(element_label(section, name))
     s = segment[index]
     tables = (piecewise.k, piecewise.c, piecewise.f)
-    return tuple(jnp.where(s < 0, jnp.nan, table[index, s]) for table in tables)
+    return tuple(select(s < 0, jnp.nan, table[index, s]) for table in tables)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.numerics.choice import select
 from jfric.system.fields import RATE, Scalar, holds
 
 
@@ -169,8 +170,8 @@ class PiecewiseLinear(AbstractFunction):
         index = _piece(times, t)
         left = jnp.clip(index - 1, 0, last)
         right = jnp.clip(index, 0, last)
-        dt = jnp.where(left == right, 1.0, times[right] - times[left])
-        slope = jnp.where(left == right, 0.0, (values[right] - values[left]) / dt)
+        dt = select(left == right, 1.0, times[right] - times[left])
+        slope = select(left == right, 0.0, (values[right] - values[left]) / dt)
         return times[left], values[left], slope
 
     def breakpoints(self):

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import (
     Elimination,
     diagonal_of,
@@ -134,7 +135,7 @@ class Tied(NamedTuple):
         a, bias = self.acceleration, jnp.abs(self.bias)
         left = jnp.abs(self.bias + matvec(self.J, a))
         length, tolerance = self.position_size(q), tolerance_of(a.dtype)
-        curved = self.velocity_size(v) ** 2 / jnp.where(length > 0, length, 1.0)
+        curved = self.velocity_size(v) ** 2 / select(length > 0, length, 1.0)
         # Magnitudes of the terms of the acceleration, by all equations: they may cancel.
         made_of = matvec(jnp.abs(self.MJ), matvec(jnp.abs(self.S), bias))
         return left > tolerance * (bias + matvec(jnp.abs(self.J), made_of) + curved)
@@ -226,7 +227,7 @@ def _on_velocities(psi: Alone | ChosenVelocities, t, q, v) -> Instant:
     bias = jax.jvp(lambda t, q: psi.off(t, q, v), (t, q), (jnp.ones_like(t), v))[1]
     if isinstance(psi, ChosenVelocities):
         says = _largest(W[:, np.asarray(psi.rows)], len(psi.dofs) - len(psi.names))
-        W, rate, bias = jnp.where(says[:, None], W, 0.0), *(says * x for x in (rate, bias))
+        W, rate, bias = select(says[:, None], W, 0.0), *(says * x for x in (rate, bias))
     return Instant(jnp.zeros_like(rate), W, rate, bias)
 
 
@@ -235,7 +236,7 @@ def _largest(N: Float[Array, "m m"], rank: int) -> Float[Array, " m"]:
     N = jax.lax.stop_gradient(N)
     says = jnp.zeros((N.shape[0],), N.dtype)
     for _ in range(rank):
-        i = jnp.argmax(jnp.where(says == 0.0, diagonal_of(N), -1.0))
+        i = jnp.argmax(select(says == 0.0, diagonal_of(N), -1.0))
         says, N = says.at[i].set(1.0), N - jnp.outer(N[:, i], N[i]) / N[i, i]
     return says
 
@@ -276,6 +277,6 @@ def generalised_inverse(G: Float[Array, "k k"]) -> tuple[Float[Array, "k k"], In
     """Generalised inverse of a symmetric, semi-definite matrix, which solves ``G x = r`` where
     there is a solution, and the elimination that gave the inverse."""
     own = diagonal_of(G)
-    weight = jax.lax.rsqrt(jnp.where(own > 0, own, 1.0))
+    weight = jax.lax.rsqrt(select(own > 0, own, 1.0))
     found = eliminate(G * weight[:, None] * weight[None, :], tolerance_of(G.dtype, REDUNDANT))
     return found.inverse * weight[:, None] * weight[None, :], Inverted(found, weight)

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jfric.numerics import cubic
+from jfric.numerics.choice import select
 from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, holds, scalar, scalars, written
 
@@ -398,13 +399,13 @@ class PreparedCurve(AbstractLaw):
 
     def _at(self, y, slopes, speed):
         beyond = speed > self.last
-        inside = jnp.where(beyond, self.last, speed)
+        inside = select(beyond, self.last, speed)
         curve = cubic.evaluate(self.x, y, slopes, jnp.log1p(inside / self.first))
         slope = slopes[-1] / (self.first + self.last)
         falls = (slope < 0.0) & (y[-1] > 0.0)
-        rate = jnp.where(falls, slope / jnp.where(falls, y[-1], 1.0), 0.0)
-        more = jnp.where(beyond, speed - self.last, 0.0)
-        return jnp.where(falls, curve * jnp.exp(rate * more), curve + slope * more)
+        rate = select(falls, slope / select(falls, y[-1], 1.0), 0.0)
+        more = select(beyond, speed - self.last, 0.0)
+        return select(falls, curve * jnp.exp(rate * more), curve + slope * more)
 
 
 def _of_each_side(formula: Callable, coefficients: tuple):
@@ -415,8 +416,8 @@ def _of_each_side(formula: Callable, coefficients: tuple):
 def power(x, exponent):
     """Power ``x^exponent`` for ``x >= 0``, without infinite slope at zero of exponents below 1."""
     positive = x > 0
-    at_zero = jnp.where(exponent == 1.0, x, 0.0)
-    return jnp.where(positive, jnp.where(positive, x, 1.0) ** exponent, at_zero)
+    at_zero = select(exponent == 1.0, x, 0.0)
+    return select(positive, select(positive, x, 1.0) ** exponent, at_zero)
 
 
 #: Laws by the name that files use. If given fields fit several laws, the first one is taken.

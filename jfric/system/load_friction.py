@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError, nearest
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.system.bristle import BRISTLES
 from jfric.system.composite import AbstractComposite
@@ -78,8 +79,8 @@ class Squares(eqx.Module):
         i = self.first
         own, other = (c * loads[i + j] ** 2 for j, c in enumerate(self.coefficients))
         # The sum has the sign of the larger one.
-        smaller = jnp.where(positive[i + 2] == positive[i + 1], own, other)
-        return jnp.where(positive[i] != positive[i + 1], smaller, 0.0)
+        smaller = select(positive[i + 2] == positive[i + 1], own, other)
+        return select(positive[i] != positive[i + 1], smaller, 0.0)
 
 
 class Carried(eqx.Module):
@@ -134,13 +135,13 @@ class Carried(eqx.Module):
 
     def shares(self, segment: Int[Array, " ns"]) -> Float[Array, " k"]:
         """Growth of normal forces per load: ``kappa`` with the sign of the load in ``segment``."""
-        return jnp.where(segment[self.places] == 0, self.kappa, -self.kappa)
+        return select(segment[self.places] == 0, self.kappa, -self.kappa)
 
     def parts(
         self, grown: Float[Array, "nf k"], loads: Float[Array, " k"], positive: Bool[Array, " k"]
     ) -> tuple[Float[Array, " nf"], Float[Array, " nf"]]:
         """Parts of the normal forces that fade, and squares; ``grown``: parts by load."""
-        fading = jnp.sum(jnp.where(np.asarray(self.fades), grown, 0.0), axis=1)
+        fading = jnp.sum(select(np.asarray(self.fades), grown, 0.0), axis=1)
         squares = jnp.zeros_like(fading)
         for part in self.squares:
             squares = squares.at[part.row].add(part.value(loads, positive))

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jfric.numerics.choice import select
 from jfric.system.derived_functions import Until, middle_of_piece, zeros_of_lines
 from jfric.system.fields import Scalar
 from jfric.system.functions import (
@@ -71,7 +72,7 @@ class Magnitude(AbstractFunction):
     def _sign(self, t):
         """Sign of the line on the piece of ``t``, by its middle."""
         middle = middle_of_piece(self.breakpoints(), t)
-        return jax.lax.stop_gradient(jnp.where(self.function(middle) < 0.0, -1.0, 1.0))
+        return jax.lax.stop_gradient(select(self.function(middle) < 0.0, -1.0, 1.0))
 
 
 def has_lines(function: AbstractFunction) -> bool:

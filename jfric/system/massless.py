@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
+from jfric.numerics.choice import select
 from jfric.system.assembly import known_mass_matrix
 from jfric.system.coupling_checks import ROUNDING
 from jfric.system.description import element_label
@@ -281,7 +282,7 @@ def _joined(springs, A, B, x0, *, concrete: bool) -> dict[str, tuple[Any, Any, A
     # zero stiffness.
     acts = {n: jnp.any(a != 0.0) for n, (a, _, _) in found.items()}
     return {
-        n: (jnp.where(acts[n], a, jnp.zeros_like(a).at[0].set(1.0)), jnp.where(acts[n], k, 0.0), x)
+        n: (select(acts[n], a, jnp.zeros_like(a).at[0].set(1.0)), select(acts[n], k, 0.0), x)
         for n, (a, k, x) in found.items()
     }
 

@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import ROTATED, UNROLLED_INVERSE, eliminate, matmul, matvec
 from jfric.numerics.linear_algebra import inverse as plain_inverse
 from jfric.system.bristles import Bristles
@@ -184,7 +185,7 @@ class Mechanics(eqx.Module):
         # Rounding errors are no mobility.
         size = jnp.sum(jnp.abs(W.T) * matmul(self.inverse_size, jnp.abs(R.T)), axis=0)
         moves = jnp.abs(jnp.sum(W.T * found, axis=0)) > tolerance_of(size.dtype, REDUNDANT) * size
-        return Mobility(jnp.where(moves, found, 0.0), size)
+        return Mobility(select(moves, found, 0.0), size)
 
     @property
     def inverse_size(self) -> Float[Array, "n n"]:
@@ -466,7 +467,7 @@ def inverse_of_mass(M):
     if M.shape[0] <= UNROLLED_INVERSE:
         return eliminate(M, 0.0).inverse
     diagonal = jnp.diagonal(M)
-    is_diagonal = jnp.all(jnp.where(jnp.eye(M.shape[0], dtype=bool), 0.0, M) == 0.0)
-    safe = jnp.where(is_diagonal, jnp.eye(M.shape[0]), M)
+    is_diagonal = jnp.all(select(jnp.eye(M.shape[0], dtype=bool), 0.0, M) == 0.0)
+    safe = select(is_diagonal, jnp.eye(M.shape[0]), M)
     invert = plain_inverse if M.shape[0] <= ROTATED else jnp.linalg.inv
-    return jnp.where(is_diagonal, jnp.diag(1.0 / diagonal), invert(safe))
+    return select(is_diagonal, jnp.diag(1.0 / diagonal), invert(safe))

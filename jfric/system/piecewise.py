@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.numerics.choice import select
 from jfric.system.bristle import BRISTLES
 from jfric.system.description import AbstractProblem
 from jfric.system.sliders import Sliders, assemble_sliders
@@ -98,7 +99,7 @@ class PiecewiseElements(eqx.Module):
         """Coefficients ``k``, ``c`` and ``f`` (ns,) of all elements."""
         chosen = self._chosen(inner.segment)
         k, c, f = (
-            jnp.sum(jnp.where(chosen, table, 0.0), axis=1) for table in (self.k, self.c, self.f)
+            jnp.sum(select(chosen, table, 0.0), axis=1) for table in (self.k, self.c, self.f)
         )
         if self.sliders is None:
             return k, c, f
@@ -132,7 +133,7 @@ class PiecewiseElements(eqx.Module):
     def guards_at(self, inner: Inner) -> Float[Array, "ns 2 3"]:
         """Coefficients (alpha, beta, delta) of the two guards of each element."""
         chosen = self._chosen(inner.segment)
-        table = jnp.sum(jnp.where(chosen[:, :, None, None], self.guards, 0.0), axis=1)
+        table = jnp.sum(select(chosen[:, :, None, None], self.guards, 0.0), axis=1)
         if self.sliders is None:
             return table
         own = self.sliders.guards(inner.segment[self.tables :], inner.anchor)
@@ -143,8 +144,8 @@ class PiecewiseElements(eqx.Module):
         nd, found = self.tables, []
         if nd:
             after = jnp.asarray(self.next, jnp.int32)[jnp.arange(nd), segment[:nd]]
-            other = jnp.where(second[:nd], after[:, 1], segment[:nd])
-            found.append(jnp.where(first[:nd], after[:, 0], other).astype(jnp.int32))
+            other = select(second[:nd], after[:, 1], segment[:nd])
+            found.append(select(first[:nd], after[:, 0], other).astype(jnp.int32))
         if self.sliders is not None:
             found.append(self.sliders.following(segment[nd:], first[nd:], second[nd:]))
         return jnp.concatenate(found)
@@ -194,7 +195,7 @@ class PiecewiseElements(eqx.Module):
         g, nd = self.guards, self.tables
         value = g[..., 0] * x[:nd, None, None] + g[..., 2]
         if rate is None:
-            value = jnp.where(g[..., 1] == 0.0, value, 1.0)
+            value = select(g[..., 1] == 0.0, value, 1.0)
         else:
             value = value + g[..., 1] * rate[:nd, None, None]
         found = jnp.argmax(jnp.all(value >= 0, axis=-1), axis=1).astype(jnp.int32)
@@ -235,8 +236,8 @@ class PiecewiseElements(eqx.Module):
             jnp.arange(self.segments)[None, :]
             < np.asarray(list(map(len, self.labels[:nd])))[:, None]
         )
-        found = jnp.argmax(jnp.where(of_name & first, inside, -jnp.inf), axis=1)
-        found = jnp.where(segment[:nd] < 0, segment[:nd], found).astype(segment.dtype)
+        found = jnp.argmax(select(of_name & first, inside, -jnp.inf), axis=1)
+        found = select(segment[:nd] < 0, segment[:nd], found).astype(segment.dtype)
         return jnp.concatenate([found, segment[nd:]])
 
     def shown(self, segment):
@@ -269,7 +270,7 @@ def _diagram(spring) -> _Segments:
     # From the end nearer to zero: a line through the origin has no offset by rounding.
     near = [jnp.abs(x[i]) <= jnp.abs(x[i + 1]) for i in range(count)]
     offsets = [
-        jnp.where(near[i], force[i], force[i + 1]) - slopes[i] * jnp.where(near[i], x[i], x[i + 1])
+        select(near[i], force[i], force[i + 1]) - slopes[i] * select(near[i], x[i], x[i + 1])
         for i in range(count)
     ]
     return _lines(

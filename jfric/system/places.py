@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError, nearest
+from jfric.numerics.linear_algebra import picked
 from jfric.system.body import coordinates
 from jfric.system.description import AbstractProblem, element_label
 
@@ -21,13 +22,6 @@ GROUND = "ground"
 def turned(x: Float[Array, 2]) -> Float[Array, 2]:
     """The vector ``x`` turned by a right angle, counterclockwise."""
     return x[::-1] * np.array([-1.0, 1.0], x.dtype)
-
-
-def picked(x: Float[Array, " n"], rows: np.ndarray) -> Array:
-    """Entries ``x[rows]``, by slices where indices follow each other: these compile faster."""
-    if rows.ndim == 1 and np.array_equal(rows, np.arange(rows[0], rows[0] + rows.size)):
-        return x[rows[0] : rows[0] + rows.size]
-    return x.at[rows].get(mode="promise_in_bounds")
 
 
 class Located(NamedTuple):
@@ -58,7 +52,7 @@ class Place(eqx.Module):
         """The body's part of positions or velocities."""
         if isinstance(x, Located):
             return x.rows[self.body, 2:5]
-        return picked(x, np.asarray(self.body))
+        return picked(x, self.body)
 
     def centre(self, q) -> Float[Array, 2]:
         """The centre of mass, or the origin."""

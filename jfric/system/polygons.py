@@ -24,6 +24,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError
+from jfric.numerics.choice import select
 from jfric.system.description import AbstractProblem
 from jfric.system.fields import Scalar
 from jfric.system.places import OfPlaces, Place, place, require_place, turned
@@ -73,15 +74,15 @@ class PolygonGap(OfPlaces):
         along, height = jnp.sum(way * d, axis=1), jnp.sum(way * n, axis=1)
         beside = along - jnp.clip(along, 0.0, length)
         outside = height >= -ON_EDGE * jnp.max(length)
-        distance = jnp.where(outside, beside**2 + height**2, jnp.inf)
-        edge = jnp.where(outside.any(), jnp.argmin(distance), jnp.argmax(height))
-        over = jnp.where(outside.any(), jnp.sign(beside[edge]), 0.0)
+        distance = select(outside, beside**2 + height**2, jnp.inf)
+        edge = select(outside.any(), jnp.argmin(distance), jnp.argmax(height))
+        over = select(outside.any(), jnp.sign(beside[edge]), 0.0)
         return ((2 * edge + over.astype(jnp.int32)) % (2 * len(corners))).astype(jnp.int32)
 
     def place_on(self, q) -> _Seen:
         """Edge or corner of the given region, else the one nearest to the point, with the point."""
         p = self.seen(q)
-        region = jnp.where(self.region.at < 0, self.located(p), self.region.at)
+        region = select(self.region.at < 0, self.located(p), self.region.at)
         k, d = region // 2, self.directions
         end = jnp.roll(self.corners, -1, axis=0)[k]
         return _Seen(p, region % 2 == 1, self.corners[k], end, d[k], jnp.roll(d, -1, axis=0)[k])
@@ -95,22 +96,22 @@ class PolygonGap(OfPlaces):
             # At the corner itself the distance has no slope. A point that separates there only
             # needs a function that is smooth and positive.
             beyond = at.d @ way - at.following @ way
-            distance = jnp.where(self.region.at < 0, distance, beyond)
-        return jnp.where(at.corner, distance, height) - self.radius + self.gap
+            distance = select(self.region.at < 0, distance, beyond)
+        return select(at.corner, distance, height) - self.radius + self.gap
 
     def outwards(self, at: _Seen) -> Float[Array, 2]:
         """Unit vector away from the polygon, in the axes of its body."""
         if self.bare:
             return turned(at.d)
         way = at.p - at.end
-        return jnp.where(at.corner, way / _length(way, at.corner), turned(at.d))
+        return select(at.corner, way / _length(way, at.corner), turned(at.d))
 
     def inside(self, q) -> Float[Array, 2]:
         """Values of the two inequalities of the region, both positive inside the region."""
         at = self.place_on(q)
         past = at.d @ (at.p - at.end)
-        first = jnp.where(at.corner, past, at.d @ (at.p - at.start))
-        return jnp.stack([first, jnp.where(at.corner, -at.following @ (at.p - at.end), -past)])
+        first = select(at.corner, past, at.d @ (at.p - at.start))
+        return jnp.stack([first, select(at.corner, -at.following @ (at.p - at.end), -past)])
 
     def forward(self, q) -> Bool[Array, ""]:
         """Whether a point that leaves a corner on both sides at once is over its following edge."""
@@ -158,7 +159,7 @@ def _length(way, needed) -> Float[Array, ""]:
     """Length of ``way``, one where it is not ``needed`` or zero."""
     square = way @ way
     safe = needed & (square > 0.0)
-    return jnp.where(safe, jnp.sqrt(jnp.where(safe, square, 1.0)), jnp.where(needed, 0.0, 1.0))
+    return select(safe, jnp.sqrt(select(safe, square, 1.0)), select(needed, 0.0, 1.0))
 
 
 def polygon_gap(problem: AbstractProblem, contact: Any) -> PolygonGap:
@@ -174,7 +175,7 @@ def polygon_gap(problem: AbstractProblem, contact: Any) -> PolygonGap:
     return PolygonGap(
         point=place(problem, contact.point),
         body=place(problem, contact.polygon[0].partition(".")[0]),
-        corners=jnp.where(area > 0.0, corners[::-1], corners),
+        corners=select(area > 0.0, corners[::-1], corners),
         radius=zero if contact.radius is None else contact.radius,
         gap=contact.gap,
         region=Region(jnp.asarray(which, jnp.int32), jnp.asarray(-1, jnp.int32)),

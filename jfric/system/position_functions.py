@@ -25,8 +25,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.numerics.linear_algebra import picked
 from jfric.system.dependence import depends_on_time, is_affine
-from jfric.system.places import Located, OfPlaces, Place, picked
+from jfric.system.places import Located, OfPlaces, Place
 from jfric.system.state_function import TextFunction
 
 
@@ -70,7 +71,7 @@ class PlaceTable(eqx.Module):
     rows: tuple[tuple[int, int, int], ...] = eqx.field(static=True)
 
     def _own(self, x: Float[Array, " n"]) -> Float[Array, "p 3"]:
-        return x.at[np.asarray(self.rows)].get(mode="promise_in_bounds")
+        return picked(x, self.rows)
 
     def __call__(self, q: Float[Array, " n"]) -> Float[Array, "p 7"]:
         """The rows at the positions ``q``."""
@@ -208,7 +209,7 @@ class Together(eqx.Module):
     def _in_order(self, values: Array) -> Array:
         if self.order == tuple(range(len(self))):
             return values
-        return values.at[np.asarray(self.order)].get(mode="promise_in_bounds")
+        return picked(values, self.order)
 
     def _rows(self, table: Float[Array, "p 7"]):
         """Each group between bodies with the rows that its functions take."""
@@ -245,7 +246,7 @@ class Together(eqx.Module):
             along.append(jnp.stack(found[-1][1], axis=1).ravel())
         value, bias = (jnp.concatenate([x[i] for x in found]) for i in (0, 2))
         slopes = jnp.concatenate([*along, jnp.zeros((1,), q.dtype)])
-        W = slopes.at[self._columns].get(mode="promise_in_bounds").sum(axis=0)
+        W = jax.lax.reduce_sum(picked(slopes, self._columns), (0,))
         rate = W[:, 0] if self.timed else jnp.zeros_like(value)
         return Instant(value, W[:, 1:] if self.timed else W, rate, bias)
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.numerics.choice import select
 from jfric.system.coupled_sliders import CoupledSliders
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.hysteresis import HYSTERESIS, Branches
@@ -63,8 +64,8 @@ class Sliders(eqx.Module):
     def _slipping(self, segment) -> tuple[Int[Array, " e"], Int[Array, " e"]]:
         """Number of slipping sliders, and their direction (0 where none slips)."""
         back = segment > self.size
-        way = jnp.where(segment == 0, 0, jnp.where(back, -1, 1))
-        return jnp.where(back, segment - self.size, segment), way
+        way = select(segment == 0, 0, select(back, -1, 1))
+        return select(back, segment - self.size, segment), way
 
     def _stuck(self, segment) -> Bool[Array, "e N"]:
         place = jnp.arange(self.size, dtype=jnp.int32)
@@ -88,7 +89,7 @@ class Sliders(eqx.Module):
         if self.coupled is None:
             return others
         members = np.asarray(self.coupled.members).reshape((-1,) + (1,) * (others.ndim - 1))
-        return jnp.where(members, coupled, others)
+        return select(members, coupled, others)
 
     def start(self, x: Float[Array, " e"]) -> Float[Array, "e N"]:
         """Anchors at the start, at the elongations ``x``."""
@@ -97,8 +98,8 @@ class Sliders(eqx.Module):
     def line(self, segment, anchor):
         """Stiffness and constant part of the force ``-(k x + f)`` of each element (e,)."""
         stuck, way = self._stuck(segment), self._slipping(segment)[1]
-        k = jnp.where(stuck, self.k, 0.0)
-        slips = jnp.sum(jnp.where(stuck, 0.0, self.k * self.slip), axis=1)
+        k = select(stuck, self.k, 0.0)
+        slips = jnp.sum(select(stuck, 0.0, self.k * self.slip), axis=1)
         own, offset = jnp.sum(k, axis=1), way * slips - jnp.sum(k * anchor, axis=1)
         if self.coupled is not None:
             own = self._of_coupled(jnp.zeros_like(own), own)
@@ -114,7 +115,7 @@ class Sliders(eqx.Module):
     def power(self, segment, rate: Float[Array, " e"]) -> Float[Array, " e"]:
         """Energy that each element loses per time, at the rates of its elongation."""
         way = self._slipping(segment)[1]
-        slips = jnp.where(self._stuck(segment), 0.0, self.k * self.slip)
+        slips = select(self._stuck(segment), 0.0, self.k * self.slip)
         if self.coupled is not None:
             rate = self._of_coupled(self.coupled.sliding(way, rate), rate)
         return way * rate * jnp.sum(slips, axis=1)
@@ -124,16 +125,16 @@ class Sliders(eqx.Module):
         the reversal or, where none slips, of the next slider in the other direction."""
         count, way = self._slipping(segment)
         following = np.arange(self.size, dtype=np.int32)[None, :] == count[:, None]
-        at, reach = (jnp.sum(jnp.where(following, x, 0.0), axis=1) for x in (anchor, self.slip))
+        at, reach = (jnp.sum(select(following, x, 0.0), axis=1) for x in (anchor, self.slip))
         nothing, one = jnp.zeros_like(at), jnp.ones_like(at)
         upper = jnp.stack([-one, nothing, at + reach], axis=1)
         lower = jnp.stack([one, nothing, reach - at], axis=1)
         never = jnp.stack([nothing, nothing, one], axis=1)
         back = jnp.stack([nothing, way.astype(at.dtype), nothing], axis=1)
-        first = jnp.where((way < 0)[:, None], lower, upper)
+        first = select((way < 0)[:, None], lower, upper)
         all_slip = count >= np.asarray(self.counts, np.int32)
-        first = jnp.where(all_slip[:, None], never, first)
-        second = jnp.where((way == 0)[:, None], lower, back)
+        first = select(all_slip[:, None], never, first)
+        second = select((way == 0)[:, None], lower, back)
         found = jnp.stack([first, second], axis=1)
         if self.coupled is None:
             return found
@@ -151,18 +152,18 @@ class Sliders(eqx.Module):
     def following(self, segment, first, second) -> Int[Array, " e"]:
         """Segments after those whose ``first`` or ``second`` guard is violated."""
         way = self._slipping(segment)[1]
-        more = jnp.where(way < 0, segment + 1, jnp.where(way > 0, segment + 1, 1))
-        other = jnp.where(way == 0, self.size + 1, 0)
+        more = select(way < 0, segment + 1, select(way > 0, segment + 1, 1))
+        other = select(way == 0, self.size + 1, 0)
         # An element that reverses slips no further.
         turns = second & (way != 0)
-        after = jnp.where(first & ~turns, more, jnp.where(second, other, segment))
+        after = select(first & ~turns, more, select(second, other, segment))
         return after.astype(jnp.int32)
 
     def anchored(self, before, after, anchor, x: Float[Array, " e"]) -> Float[Array, "e N"]:
         """Anchors after a change of segments at the elongations ``x``; sliders that stick again are
         at their limits there."""
         held = self._stuck(after) & ~self._stuck(before)
-        return jnp.where(held, x[:, None] - self.elongations(before, anchor, x), anchor)
+        return select(held, x[:, None] - self.elongations(before, anchor, x), anchor)
 
     def known_zeros(self, before, after) -> Bool[Array, "e 2"]:
         """Whether each guard is zero right after a change: sliders that stick again are at their
@@ -174,7 +175,7 @@ class Sliders(eqx.Module):
         """Elongations ``z`` of the springs at the elongations ``x`` of the elements."""
         way = self._slipping(segment)[1]
         slipping = way[:, None] * self.slip
-        found = jnp.where(self._stuck(segment), x[:, None] - anchor, slipping)
+        found = select(self._stuck(segment), x[:, None] - anchor, slipping)
         if self.coupled is None:
             return found
         own = self.coupled.elongations(way, x - anchor[:, 0])

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matvec
 from jfric.system.description import AbstractProblem
 from jfric.system.joint_equations import joint_equations
@@ -53,16 +54,16 @@ def _started(problem: P) -> P:
         joints = joints_of(fixed, len(q))
         weight = weights(problem) * free["q"]
         found, met = _near(joints, t, jax.lax.stop_gradient(q), weight, turns(problem))
-        q = jnp.where(free["q"] & met, found, q)
+        q = select(free["q"] & met, found, q)
 
         def stepped(q, _):
-            return q + jnp.where(met, _step(joints, t, q, weight), 0.0), None
+            return q + select(met, _step(joints, t, q, weight), 0.0), None
 
         q, _ = jax.lax.scan(stepped, q, None, length=DIFFERENTIATED)
         problem = _with(problem, "q", q)
     moved = by_chosen_velocities(problem) & free["v"]
     if moved.any():
-        v = jnp.where(moved, chosen_start(problem, t, q), v)
+        v = select(moved, chosen_start(problem, t, q), v)
         problem, free["v"] = _with(problem, "v", v), free["v"] & ~moved
     if free["v"].any():
         equations = tuple(e.function for e in joint_equations(problem))
@@ -128,7 +129,7 @@ def _near(joints: Joints, t, q, weight, turns) -> tuple[Float[Array, " n"], Bool
 
     def tried(carry):
         i, _, _ = carry
-        near = q + jnp.where((weight > 0.0) & turns, guesses[i], 0.0)
+        near = q + select((weight > 0.0) & turns, guesses[i], 0.0)
         return i + 1, *put_on_joints(joints, t, near, weight, turns)
 
     _, found, met = jax.lax.while_loop(unfinished, tried, (0, q, jnp.asarray(False)))
@@ -152,7 +153,7 @@ def put_on_joints(
         tied = _tied(joints, t, q, weight)
         off = ~jnp.all(jnp.abs(tied.value) <= zero * tied.position_size(q))
         step = -matvec(tied.MJ, matvec(tied.S, tied.value))
-        turn = jnp.max(jnp.abs(jnp.where(turns, step, 0.0)), initial=0.0)
+        turn = jnp.max(jnp.abs(select(turns, step, 0.0)), initial=0.0)
         return i + 1, q + step * (TURN / jnp.maximum(turn, TURN)), off
 
     # The loop ends a step after a position that meets the equations, or after all steps.

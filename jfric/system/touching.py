@@ -14,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from jfric.numerics.choice import select
 from jfric.system.description import AbstractProblem
 from jfric.system.elements import AbstractForce, Contact
 from jfric.system.fields import Scalar
@@ -110,7 +111,7 @@ class LinkForce(AbstractForce):
         way = self.second.position(q) - self.first.position(q)
         square = way @ way
         apart = square > 0.0
-        return jnp.where(apart, jnp.sqrt(jnp.where(apart, square, 1.0)), 0.0)
+        return select(apart, jnp.sqrt(select(apart, square, 1.0)), 0.0)
 
     def force(self, axes, t, q, v):
         length, slope = jax.value_and_grad(self.length)(q)

@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.numerics.choice import select
 from jfric.system.description import AbstractProblem
 from jfric.system.link import GROUND, in_order
 from jfric.system.varying import AbstractEnergies
@@ -200,12 +201,12 @@ class Tree(AbstractEnergies):
         composite = jnp.asarray(behind.T, S.dtype) @ inertia.reshape(-1, 36)
         G = S @ jnp.einsum("nij,nj->ni", composite.reshape(-1, 6, 6), S).T
         later = behind[self.owners]  # the first coordinate is not before the second
-        M = jnp.where(later.T, G, jnp.where(later, G.T, 0.0)) + jnp.diag(self.armature)
+        M = select(later.T, G, select(later, G.T, 0.0)) + jnp.diag(self.armature)
         if self.balls.size:
-            x = jnp.where(np.isin(self.owners, self.balls), rows(q, self.columns), 0.0)
+            x = select(np.isin(self.owners, self.balls), rows(q, self.columns), 0.0)
             size = jnp.trace(self.inertia, axis1=1, axis2=2)
             same = self.owners[:, None] == self.owners
-            M = M + jnp.where(same, jnp.outer(rows(size, self.owners) * x, x), 0.0)
+            M = M + select(same, jnp.outer(rows(size, self.owners) * x, x), 0.0)
         if np.array_equal(self.columns, np.arange(q.shape[0])):
             return M
         none = jnp.zeros((q.shape[0],) * 2, M.dtype)
@@ -323,7 +324,7 @@ def tree_of(problem: AbstractProblem) -> Tree:
     K = _framed(products(axis, CROSS), jnp.zeros_like(axis)).at[:, 3, 3].set(0.0)
     along = _framed(jnp.zeros_like(K[:, :3, :3]), axis).at[:, 3, 3].set(0.0)
     still = np.asarray([kind != "prismatic" for kind in bodies.kinds])[:, None]
-    twist = jnp.concatenate([jnp.where(still, 0.0, axis), jnp.where(still, axis, 0.0)], axis=1)
+    twist = jnp.concatenate([select(still, 0.0, axis), select(still, axis, 0.0)], axis=1)
     owners = np.asarray([b for b, own in enumerate(bodies.dofs) for _ in own])
     inside = jnp.stack([jnp.asarray(bodies.inside[x]) for x in order])
     inertia, first = _inertias(inside, m, com, J)

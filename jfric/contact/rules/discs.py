@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.numerics.choice import select
 from jfric.numerics.elliptic import Elliptic, elliptic
 from jfric.numerics.linear_algebra import inverse, matmul, matvec
 
@@ -49,8 +50,8 @@ class Mixture(NamedTuple):
 def _mixture(slip, spin) -> Mixture:
     """Mixture from the squares of slip and spin; at rest finite, but without meaning."""
     slips = slip >= spin
-    large, small = jnp.where(slips, slip, spin), jnp.where(slips, spin, slip)
-    large = jnp.where(large > 0, large, 1.0)
+    large, small = select(slips, slip, spin), select(slips, spin, slip)
+    large = select(large > 0, large, 1.0)
     m, complement = small / large, (large - small) / large
     return Mixture(slips, large, m, complement, elliptic(m, complement))
 
@@ -82,11 +83,11 @@ def disc_friction(gamma: Float[Array, " 3"]) -> Float[Array, " 3"]:
     x = _mixture(slip, spin)
     of = x.m, x.complement, x.integrals
     force = _force(*of)
-    torque = jnp.where(x.slips, _torque_slipping(*of), _torque_spinning(*of))
+    torque = select(x.slips, _torque_slipping(*of), _torque_spinning(*of))
     speed = jnp.sqrt(x.large)
     moves = jnp.maximum(slip, spin) > 0
     share = jnp.stack([force, force, torque]) / speed
-    return jnp.where(moves, share * gamma, 0.0)
+    return select(moves, share * gamma, 0.0)
 
 
 class Gauge(NamedTuple):
@@ -110,9 +111,9 @@ def disc_gauge(friction: Float[Array, " 3"]) -> Gauge:
     """
     force, torque = jnp.sum(friction[:2] * friction[:2]), friction[2] * friction[2]
     slips = force >= _EVEN * _EVEN * torque
-    large, small = jnp.where(slips, force, torque), jnp.where(slips, torque, force)
+    large, small = select(slips, force, torque), select(slips, torque, force)
     acts = large > 0
-    large = jnp.where(acts, large, 1.0)
+    large = select(acts, large, 1.0)
     ratio = small / large
 
     def missed(part, ratio):
@@ -121,13 +122,13 @@ def disc_gauge(friction: Float[Array, " 3"]) -> Gauge:
         of = m, 1.0 - m, elliptic(m, 1.0 - m)
         x = of[2]
         force, slipping, spinning = (f(*of) for f in (_force, _torque_slipping, _torque_spinning))
-        off = jnp.where(slips, part * slipping - force, part * force - spinning)
-        bends = jnp.where(slips, x.D - x.C, x.B + 2.0 * of[1] * x.D)
+        off = select(slips, part * slipping - force, part * force - spinning)
+        bends = select(slips, x.D - x.C, x.B + 2.0 * of[1] * x.D)
         return off, _FORCE * bends * (1.0 + part * ratio), of
 
     still = jax.lax.stop_gradient(ratio)
     most = jax.lax.rsqrt(jnp.maximum(still, jnp.finfo(still.dtype).tiny))
-    part = jnp.where(slips, 4.0 - 9.0 * still, 2.0 / (3.0 + still / 3.0))
+    part = select(slips, 4.0 - 9.0 * still, 2.0 / (3.0 + still / 3.0))
 
     def improved(_, part):
         off, slope, _of = missed(part, still)
@@ -140,13 +141,13 @@ def disc_gauge(friction: Float[Array, " 3"]) -> Gauge:
     m, complement, x = of
     slipping = _force(*of) + m * _torque_slipping(*of)
     spinning = _TORQUE * ((3.0 + 5.0 * m) * x.B + complement * (3.0 + m) * x.D)
-    dissipated = jnp.where(slips, slipping, spinning)
+    dissipated = select(slips, slipping, spinning)
     size = (large + part * small) / (jnp.sqrt(large) * dissipated)
-    along = jnp.where(slips, jnp.ones_like(part), part), jnp.where(slips, part, 1.0)
+    along = select(slips, jnp.ones_like(part), part), select(slips, part, 1.0)
     normal = jnp.stack([along[0], along[0], along[1]]) * friction
     length = jnp.sqrt(jnp.sum(normal * normal))
-    normal = normal / jnp.where(length > 0, length, 1.0)
-    return Gauge(jnp.where(acts, size, 0.0), normal)
+    normal = normal / select(length > 0, length, 1.0)
+    return Gauge(select(acts, size, 0.0), normal)
 
 
 class Held(NamedTuple):
@@ -170,7 +171,7 @@ def disc_holding(D: Float[Array, "3 3"], free: Float[Array, " 3"], limit, inside
     D, free, limit = jax.lax.stop_gradient((0.5 * (D + D.T), free, limit))
     eye = jnp.eye(3, dtype=D.dtype)
     scale = jnp.trace(D)
-    scale = jnp.where(scale > 0, scale, 1.0)
+    scale = select(scale > 0, scale, 1.0)
     needed = -matvec(inverse(D + REGULAR * scale * eye), free)
     gauge = disc_gauge(needed)
     holds = gauge.size <= (1.0 - inside) * limit
@@ -190,18 +191,18 @@ def disc_holding(D: Float[Array, "3 3"], free: Float[Array, " 3"], limit, inside
         change = matvec(inverse(J), jnp.append(-left(n, kappa), 0.0))[:3]
         tried = jnp.stack([_unit(n + part * change) for part in (0.0, *PARTS)])
         off = jax.vmap(lambda n: jnp.sum(left(n, kappa_of(n)) ** 2))(tried)
-        return tried[jnp.argmin(jnp.where(jnp.isfinite(off), off, jnp.inf))]
+        return tried[jnp.argmin(select(jnp.isfinite(off), off, jnp.inf))]
 
     rubs = limit > 0
     pushed = _unit(free)
     start = jnp.stack([-gauge.normal, pushed])
     off = jax.vmap(lambda n: jnp.sum(left(n, kappa_of(n)) ** 2))(start)
     n = jax.lax.fori_loop(0, HOLDING, improved, start[jnp.argmin(off)])
-    n = jnp.where(rubs, n, pushed)
-    best = jnp.where(holds, needed, -limit * disc_friction(n))
-    return Held(jnp.where(rubs, best, 0.0), n, holds)
+    n = select(rubs, n, pushed)
+    best = select(holds, needed, -limit * disc_friction(n))
+    return Held(select(rubs, best, 0.0), n, holds)
 
 
 def _unit(x: Float[Array, " 3"]) -> Float[Array, " 3"]:
     length = jnp.sqrt(jnp.sum(x * x))
-    return x / jnp.where(length > 0, length, 1.0)
+    return x / select(length > 0, length, 1.0)

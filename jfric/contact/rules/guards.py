@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from jfric.contact.rules.kind import Flag, inverse, slides
+from jfric.numerics.choice import select
 from jfric.numerics.tolerances import tolerances
 from jfric.results.modes import Mode
 
@@ -87,7 +88,7 @@ def zero_acceleration(zero, mode, known) -> Any:
     It is larger where sliding begins from rest. Stick ends where its force is within rounding of
     the limit; if slip then found more than rounding, neither mode would be taken.
     """
-    return zero * jnp.where(slides(mode) & (known == 1), FROM_REST, 1.0)
+    return zero * select(slides(mode) & (known == 1), FROM_REST, 1.0)
 
 
 def touches_limit(value, following, k: int, resolution) -> Bool[Array, "*k"]:
@@ -96,7 +97,7 @@ def touches_limit(value, following, k: int, resolution) -> Bool[Array, "*k"]:
 
     The turn is at ``s = -k value / ((k+1) following)``.
     """
-    turn = jnp.abs(value) / jnp.where(following > 0, following, 1.0) * (k / (k + 1.0))
+    turn = jnp.abs(value) / select(following > 0, following, 1.0) * (k / (k + 1.0))
     depth = jnp.abs(value) * turn**k / (k + 1.0)
     return (value < 0) & (following > 0) & (depth <= resolution)
 
@@ -105,7 +106,7 @@ def may_stay_at_zero(sign: GuardSign, bounced: Flag) -> Bool[Array, "*k"]:
     """Whether a guard that is zero at an instant may stay indistinguishable from zero: it is
     touched, or rises and falls by less than can be resolved. The gap of a contact that has just
     ``bounced`` may not: its velocity opens it, and the next impact comes, however soon."""
-    return sign.null | (sign.order >= jnp.where(bounced, 2, 1))
+    return sign.null | (sign.order >= select(bounced, 2, 1))
 
 
 def turns_at_zero(slope, curvature, resolution, value=None) -> Bool[Array, "*k"]:

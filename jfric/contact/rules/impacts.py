@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact.rules.kind import Flag, inverse
 from jfric.contact.rules.modes import closed_mode
+from jfric.numerics.choice import select
 from jfric.numerics.tolerances import FAST, tolerances
 from jfric.results.modes import Mode
 
@@ -33,8 +34,8 @@ def time_of_bounces(approach, pull, e) -> Float[Array, "*k"]:
     acceleration ``pull``. Infinite where it does not end.
     """
     ends = (pull > 0) & (approach > 0) & (e < 1)
-    flight = 2.0 * e * approach / jnp.where(ends, pull, 1.0)
-    return jnp.where(ends, flight / jnp.where(ends, 1.0 - e, 1.0), jnp.inf)
+    flight = 2.0 * e * approach / select(ends, pull, 1.0)
+    return select(ends, flight / select(ends, 1.0 - e, 1.0), jnp.inf)
 
 
 class Hit(NamedTuple):
@@ -51,8 +52,8 @@ class Hit(NamedTuple):
 
     def due(self, t) -> Float[Array, "*k"]:
         """Time at which the sequence that is cut off here would end; minus infinity for none."""
-        later = t + jnp.where(self.accumulates, self.rest, 0.0)
-        return jnp.where(self.accumulates, later, -jnp.inf)
+        later = t + select(self.accumulates, self.rest, 0.0)
+        return select(self.accumulates, later, -jnp.inf)
 
 
 def drowns(approach, pull, e, gap, resolution) -> Bool[Array, "*k"]:
@@ -64,7 +65,7 @@ def drowns(approach, pull, e, gap, resolution) -> Bool[Array, "*k"]:
     ``v^2 = 2 a d / (1 - e^2)`` may regain what they lose, and continue without end.
     """
     rounding = tolerances(jnp.result_type(approach)).late * resolution
-    further = jnp.where(jnp.abs(gap) > rounding, resolution, rounding)
+    further = select(jnp.abs(gap) > rounding, resolution, rounding)
     return ((e * approach) ** 2 * (1.0 - e * e) <= 2.0 * pull * further) & (e < 1)
 
 
@@ -79,7 +80,7 @@ def hit(mode, touching, approach, small, *, pull, e, negligible, gap, resolution
     rest = time_of_bounces(approach, pull, e)
     ends = (rest <= negligible) | drowns(approach, pull, e, gap, resolution)
     accumulates = hits & (e > 0) & ends
-    e = jnp.where(accumulates | (mode != Mode.OPEN), 0.0, e)
+    e = select(accumulates | (mode != Mode.OPEN), 0.0, e)
     return Hit(hits, accumulates, e, rest)
 
 
@@ -141,13 +142,13 @@ def mode_after_impact(
     """
     mode = closed_mode(frictionless, after[0], small[0])
     rubs = inverse(frictionless)
-    mode = jnp.where((found == Mode.STICK) & rubs & inverse(smooth), Mode.STICK, mode)
+    mode = select((found == Mode.STICK) & rubs & inverse(smooth), Mode.STICK, mode)
     rests = touching & ((jnp.abs(after[1]) <= small[1]) | ((found != Mode.OPEN) & (e == 0.0)))
     chatters = jnp.zeros(jnp.shape(mode), bool)
     if ends is not None:
         chatters = touching & ~rests & ends[1]
-        mode = jnp.where(ends[0] & rubs, Mode.STICK, mode)
-    mode = jnp.where(rests | chatters, mode, Mode.OPEN)
+        mode = select(ends[0] & rubs, Mode.STICK, mode)
+    mode = select(rests | chatters, mode, Mode.OPEN)
     return AfterImpact(mode.astype(jnp.int32), chatters)
 
 
@@ -156,8 +157,8 @@ def element_after_impact(mode, before, after, small, ends: Any = False) -> Int[A
 
     The mode stays unless the impact changes the sliding velocity.
     """
-    moved = jnp.where(ends, Mode.STICK, closed_mode(False, after, small))
-    return jnp.where(jnp.abs(after - before) <= small, mode, moved).astype(jnp.int32)
+    moved = select(ends, Mode.STICK, closed_mode(False, after, small))
+    return select(jnp.abs(after - before) <= small, mode, moved).astype(jnp.int32)
 
 
 def known_after_impact(mode, following, touching, known) -> tuple[Any, Any]:
@@ -167,7 +168,7 @@ def known_after_impact(mode, following, touching, known) -> tuple[Any, Any]:
     ``known``: number for the second guard, which a contact that stays in its mode keeps.
     """
     leaves = (touching & (following == Mode.OPEN)).astype(jnp.int32)
-    return leaves, jnp.where(following == mode, known, 0).astype(jnp.int32)
+    return leaves, select(following == mode, known, 0).astype(jnp.int32)
 
 
 def impulse_energy(impulse, before, after):
@@ -181,7 +182,7 @@ def energy_gain(energy, scale):
 
     ``scale``: magnitude of the terms of ``energy``.
     """
-    return jnp.where(energy <= tolerances(jnp.result_type(energy)).energy * scale, 0.0, energy)
+    return select(energy <= tolerances(jnp.result_type(energy)).energy * scale, 0.0, energy)
 
 
 def is_unique(pivot) -> Bool[Array, "*k"]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
+from jfric.numerics.choice import select
 from jfric.results.modes import Mode
 
 #: A fact about one contact that is known at compile time (a Python bool, which leaves no trace in
@@ -33,7 +33,7 @@ def chosen(flag: Flag, one, other):
     """The value ``one`` where ``flag``, else the ``other``."""
     if isinstance(flag, bool):
         return one if flag else other
-    return jnp.where(flag, one, other)
+    return select(flag, one, other)
 
 
 def inverse(flag: Flag) -> Flag:
@@ -48,4 +48,4 @@ def slides(mode) -> Bool[Array, "*k"]:
 
 def slip(forward):
     """The sliding mode with a positive sliding velocity where ``forward``, else the other."""
-    return jnp.where(forward, Mode.SLIP_POS, Mode.SLIP_NEG)
+    return select(forward, Mode.SLIP_POS, Mode.SLIP_NEG)

@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact.rules.guards import GuardSign
 from jfric.contact.rules.kind import Flag, Kind, chosen, inverse, slides, slip
+from jfric.numerics.choice import select
 from jfric.numerics.tolerances import tolerances
 from jfric.results.modes import Mode
 
@@ -16,21 +17,21 @@ from jfric.results.modes import Mode
 def closed_mode(frictionless: Flag, gamma, small) -> Int[Array, "*k"]:
     """Mode of a closed contact from its sliding velocity ``gamma``: stick where that is zero
     (at most ``small``)."""
-    mode = jnp.where(jnp.abs(gamma) <= small, Mode.STICK, slip(gamma > 0))
+    mode = select(jnp.abs(gamma) <= small, Mode.STICK, slip(gamma > 0))
     return chosen(frictionless, jnp.full_like(mode, Mode.SLIP_POS), mode).astype(jnp.int32)
 
 
 def projected_mode(friction, upper, lower) -> Int[Array, "*k"]:
     """Mode of a contact with the trial value ``friction``: sliding where that is beyond one of the
     limits ``-upper <= lambda_T <= lower``."""
-    below = jnp.where(friction > lower, Mode.SLIP_NEG, Mode.STICK)
-    return jnp.where(friction < -upper, Mode.SLIP_POS, below)
+    below = select(friction > lower, Mode.SLIP_NEG, Mode.STICK)
+    return select(friction < -upper, Mode.SLIP_POS, below)
 
 
 def sliding_in_mode(mode, gamma) -> Float[Array, "*k"]:
     """Sliding velocity of a contact in its mode: zero where it sticks, whatever rounding errors
     ``gamma`` has."""
-    return jnp.where(mode == Mode.STICK, 0.0, gamma)
+    return select(mode == Mode.STICK, 0.0, gamma)
 
 
 class NextMode(NamedTuple):
@@ -74,18 +75,18 @@ def next_mode(
     pulls = below
     if kind.unlimited is not False:
         # Where limits are zero, any friction at all is too much, to either side.
-        pulls = jnp.where(stick & inverse(kind.unlimited), over & below, below)
-        below = jnp.where(stick & kind.unlimited, ~over & ~first.null, below)
+        pulls = select(stick & inverse(kind.unlimited), over & below, below)
+        below = select(stick & kind.unlimited, ~over & ~first.null, below)
     elif kind.unilateral is not False:
-        pulls = jnp.where(stick, over & below, below)
+        pulls = select(stick, over & below, below)
     # A sliding velocity of the wrong sign reverses; one that reaches zero sticks.
-    reverse = jnp.where(first.order == 0, slip(mode != Mode.SLIP_POS), Mode.STICK)
-    from_stick = jnp.where(over, Mode.SLIP_POS, jnp.where(below, Mode.SLIP_NEG, mode))
-    following = jnp.where(stick, from_stick, jnp.where(over, reverse, mode))
+    reverse = select(first.order == 0, slip(mode != Mode.SLIP_POS), Mode.STICK)
+    from_stick = select(over, Mode.SLIP_POS, select(below, Mode.SLIP_NEG, mode))
+    following = select(stick, from_stick, select(over, reverse, mode))
     if drift is not None:
         # A contact that cannot stick together with others slides as these carry it.
         carried = slip(drift.tangent > 0)
-        following = jnp.where(stick & (drift.tangent != 0), carried, following)
+        following = select(stick & (drift.tangent != 0), carried, following)
     no = jnp.zeros(jnp.shape(mode), bool)
     hits = touching = pressed = no
     if kind.unilateral is not False:
@@ -95,7 +96,7 @@ def next_mode(
         if drift is not None:
             opens = opens | (kind.unilateral & ~is_open & (drift.normal > 0))
             pressed = kind.unilateral & ~is_open & (drift.normal < 0)
-        following = jnp.where(opens, Mode.OPEN, jnp.where(closes, closed, following))
+        following = select(opens, Mode.OPEN, select(closes, closed, following))
         touching = ~is_open | (first.order >= 1) | over
         hits = closes & (first.order <= 1)
     return NextMode(following.astype(jnp.int32), hits, touching, pressed)
@@ -110,10 +111,10 @@ def known_zeros(mode, following, known, at_rest) -> tuple[Int[Array, "*k"], Int[
     """
     changed = following != mode
     rested = (mode == Mode.STICK) | at_rest | (slides(mode) & (known[0] >= 1))
-    first = jnp.where(following == Mode.OPEN, 2, jnp.where(slides(following) & rested, 1, 0))
+    first = select(following == Mode.OPEN, 2, select(slides(following) & rested, 1, 0))
     return (
-        jnp.where(changed, first, known[0]).astype(jnp.int32),
-        jnp.where(changed, 0, known[1]).astype(jnp.int32),
+        select(changed, first, known[0]).astype(jnp.int32),
+        select(changed, 0, known[1]).astype(jnp.int32),
     )
 
 
@@ -147,19 +148,19 @@ def predicted_mode(
     A contact that sticks or stops then sticks, and its later derivatives decide.
     """
     gives = trial.compliance > tolerances(jnp.result_type(trial.alone)).pivot * trial.alone
-    needed = trial.acceleration / jnp.where(gives, trial.compliance, 1.0)
+    needed = trial.acceleration / select(gives, trial.compliance, 1.0)
     holding = trial.friction - needed
     limit = (1.0 + tolerances(jnp.result_type(holding)).excess) * trial.normal
-    stop = jnp.where(holding > limit * trial.static_negative, Mode.SLIP_NEG, Mode.STICK)
-    stop = jnp.where(holding < -limit * trial.static_positive, Mode.SLIP_POS, stop)
-    stop = jnp.where(stays, Mode.STICK, stop)
-    carried = jnp.where(trial.acceleration == 0, Mode.STICK, slip(trial.acceleration > 0))
-    stop = jnp.where(gives, stop, carried)
+    stop = select(holding > limit * trial.static_negative, Mode.SLIP_NEG, Mode.STICK)
+    stop = select(holding < -limit * trial.static_positive, Mode.SLIP_POS, stop)
+    stop = select(stays, Mode.STICK, stop)
+    carried = select(trial.acceleration == 0, Mode.STICK, slip(trial.acceleration > 0))
+    stop = select(gives, stop, carried)
     slid, passes = slides(mode), (mode == Mode.STICK) & ~jnp.asarray(stays)
-    following = jnp.where(fired_first & slid, stop, mode)
-    following = jnp.where(passes & fired_first, Mode.SLIP_POS, following)
-    following = jnp.where(passes & fired_second, Mode.SLIP_NEG, following)
-    return jnp.where(slid & fired_second, Mode.OPEN, following).astype(jnp.int32)
+    following = select(fired_first & slid, stop, mode)
+    following = select(passes & fired_first, Mode.SLIP_POS, following)
+    following = select(passes & fired_second, Mode.SLIP_NEG, following)
+    return select(slid & fired_second, Mode.OPEN, following).astype(jnp.int32)
 
 
 def has_jumped(velocity, small) -> Bool[Array, "*k"]:
@@ -179,12 +180,12 @@ def released(kind: Kind, mode, known, gamma, jumped, opened: Any = False) -> tup
     """
     if kind.frictionless is not True:
         moves = (mode != Mode.OPEN) & jumped & inverse(kind.frictionless)
-        mode = jnp.where(moves, slip(gamma > 0), mode)
-        known = jnp.where(moves, 0, known)
+        mode = select(moves, slip(gamma > 0), mode)
+        known = select(moves, 0, known)
     if kind.unilateral is not False:
         opens = kind.unilateral & opened & (mode != Mode.OPEN)
-        mode = jnp.where(opens, Mode.OPEN, mode)
-        known = jnp.where(opens, 1, known)
+        mode = select(opens, Mode.OPEN, mode)
+        known = select(opens, 1, known)
     return mode.astype(jnp.int32), known
 
 
@@ -202,8 +203,8 @@ def reported_mode(
     cone, sticks. A frictionless one is closed.
     """
     slid = slides(mode)
-    stuck = jnp.where(slid & in_plane, Mode.SLIP, jnp.where(slid & null, Mode.STICK, mode))
-    closed = jnp.where(slid, Mode.CLOSED, mode)
+    stuck = select(slid & in_plane, Mode.SLIP, select(slid & null, Mode.STICK, mode))
+    closed = select(slid, Mode.CLOSED, mode)
     return chosen(frictionless, closed, stuck).astype(jnp.int32)
 
 

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import inverse, matvec
 
 #: Newton steps (for one pin they converge from one side), and those after them that carry
@@ -28,7 +29,7 @@ def pin_limits(reaction: Float[Array, "k 2"], radius: Float[Array, " k"]) -> Flo
     """Limits ``r |R|`` of the torques without their coefficients [N m]."""
     squared = jnp.sum(reaction * reaction, axis=-1)
     loaded = squared > 0
-    return radius * jnp.where(loaded, jnp.sqrt(jnp.where(loaded, squared, 1.0)), 0.0)
+    return radius * select(loaded, jnp.sqrt(select(loaded, squared, 1.0)), 0.0)
 
 
 def sliding_limits(
@@ -56,7 +57,7 @@ def sliding_limits(
         L = step(L, free, response)
     missed = jnp.max(jnp.abs(jax.lax.stop_gradient(right(L) - L)))
     found = missed <= jnp.finfo(L.dtype).eps ** 0.5 * jnp.max(jax.lax.stop_gradient(L))
-    return jnp.where(found, L, jnp.nan)
+    return select(found, L, jnp.nan)
 
 
 def limits_are_unique(

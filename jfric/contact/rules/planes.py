@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jfric.contact.rules.discs import disc_friction, disc_gauge, disc_holding
+from jfric.numerics.choice import select
 from jfric.numerics.tolerances import ROUNDINGS
 from jfric.results.modes import Mode
 
@@ -33,7 +34,7 @@ INSIDE = 1e-6
 def ratio_of(mu: Float[Array, " 2"]) -> Float[Array, ""]:
     """Ratio ``mu_2 / mu_1``; 1 where both are equal, also where both are zero."""
     same = mu[0] == mu[1]
-    return jnp.where(same, 1.0, mu[1] / jnp.where(same | (mu[0] == 0.0), 1.0, mu[0]))
+    return select(same, 1.0, mu[1] / select(same | (mu[0] == 0.0), 1.0, mu[0]))
 
 
 def cone_margin(mu: Float[Array, " 2"], normal, friction) -> Float[Array, ""]:
@@ -57,7 +58,7 @@ def speed_of(gamma: Float[Array, " 2"]) -> Float[Array, ""]:
     """Magnitude of a sliding velocity; differentiable where it is not zero."""
     squared = jnp.sum(gamma * gamma)
     moves = squared > 0
-    return jnp.where(moves, jnp.sqrt(jnp.where(moves, squared, 1.0)), 0.0)
+    return select(moves, jnp.sqrt(select(moves, squared, 1.0)), 0.0)
 
 
 def kinetic_ratio(mu: Float[Array, " 2"], gamma) -> Float[Array, " 2"]:
@@ -67,7 +68,7 @@ def kinetic_ratio(mu: Float[Array, " 2"], gamma) -> Float[Array, " 2"]:
     weighted = weights * gamma
     # |E gamma| / mu_1, the speed where both coefficients are the same.
     speed = speed_of(weighted)
-    return mu[0] * weights * weighted / jnp.where(speed > 0, speed, 1.0)
+    return mu[0] * weights * weighted / select(speed > 0, speed, 1.0)
 
 
 class Onset(NamedTuple):
@@ -103,28 +104,28 @@ def _holding(D, free, mu, normal):
     # Other contacts, or joints, may hold one of the directions. Motions there are rounding errors,
     # so the response along the other direction may stand for both.
     held = determinant <= ROUNDINGS * jnp.finfo(D.dtype).eps * (mean + spread) ** 2
-    way = jnp.where(half >= 0, D[0], D[1])
-    part = jnp.sum(way * b) / jnp.where(jnp.any(way != 0), jnp.sum(way * way), 1.0)
-    b = jnp.where(held, part * way, b)
-    mean, spread = jnp.where(held, 2.0 * mean, mean), jnp.where(held, 0.0, spread)
-    D = jnp.where(held, mean * jnp.eye(2, dtype=D.dtype), D)
-    determinant = jnp.where(held, mean * mean, determinant)
+    way = select(half >= 0, D[0], D[1])
+    part = jnp.sum(way * b) / select(jnp.any(way != 0), jnp.sum(way * way), 1.0)
+    b = select(held, part * way, b)
+    mean, spread = select(held, 2.0 * mean, mean), select(held, 0.0, spread)
+    D = select(held, mean * jnp.eye(2, dtype=D.dtype), D)
+    determinant = select(held, mean * mean, determinant)
 
     def solved(kappa, b):
         scale = determinant + kappa * (2.0 * mean + kappa)
         first = (D[1, 1] + kappa) * b[0] - D[0, 1] * b[1]
         second = (D[0, 0] + kappa) * b[1] - D[0, 1] * b[0]
-        return jnp.stack([first, second]) / jnp.where(scale > 0, scale, 1.0)
+        return jnp.stack([first, second]) / select(scale > 0, scale, 1.0)
 
-    size, safe = jnp.sqrt(jnp.sum(b * b)), jnp.where(radius > 0, radius, 1.0)
+    size, safe = jnp.sqrt(jnp.sum(b * b)), select(radius > 0, radius, 1.0)
 
     def improved(_, kappa):
         x = -solved(kappa, b)
         squared = jnp.sum(x * x)
         length = jnp.sqrt(squared)
         slope = jnp.sum(x * solved(kappa, x))
-        more = squared * (length - safe) / safe / jnp.where(slope > 0, slope, 1.0)
-        return jnp.where(slope > 0, jnp.maximum(kappa + more, 0.0), kappa)
+        more = squared * (length - safe) / safe / select(slope > 0, slope, 1.0)
+        return select(slope > 0, jnp.maximum(kappa + more, 0.0), kappa)
 
     # A loop: written out, the steps would take most of the compile time of programs that call this.
     kappa = jnp.maximum(size / safe - (mean + spread), 0.0)
@@ -132,8 +133,8 @@ def _holding(D, free, mu, normal):
     x = -solved(kappa, b)
     holds = jnp.sqrt(jnp.sum(x * x)) <= (1.0 - INSIDE) * radius
     # Without friction the body goes where it is pushed.
-    pulled = -b / jnp.where(size > 0, size, 1.0)
-    return jnp.where(radius > 0, x, 0.0) * stretch, jnp.where(radius > 0, x, pulled), holds
+    pulled = -b / select(size > 0, size, 1.0)
+    return select(radius > 0, x, 0.0) * stretch, select(radius > 0, x, pulled), holds
 
 
 def onset(D, free, mu, normal) -> Onset:
@@ -145,7 +146,7 @@ def onset(D, free, mu, normal) -> Onset:
     _, x, holds = _holding(D, free, mu, normal)
     direction = -x / jnp.stack([jnp.ones_like(r), r])
     size = jnp.sqrt(jnp.sum(direction * direction))
-    return Onset(direction / jnp.where(size > 0, size, 1.0), holds)
+    return Onset(direction / select(size > 0, size, 1.0), holds)
 
 
 class Ellipse(NamedTuple):
@@ -237,11 +238,11 @@ def time_to_stop(gamma, rate) -> Float[Array, ""]:
     still, rate = jax.lax.stop_gradient((gamma, rate))
     squared, falls = jnp.sum(gamma * still), -jnp.sum(still * rate)
     stops = (falls > 0) & (squared > 0)
-    return jnp.where(stops, squared / jnp.where(stops, falls, 1.0), jnp.inf)
+    return select(stops, squared / select(stops, falls, 1.0), jnp.inf)
 
 
 def plane_mode(modes):
     """The mode of all directions of a plane (c,) from those found for each: the plane slides where
     one direction does, unless the first is open."""
-    closed = jnp.where(jnp.all(modes == Mode.STICK), Mode.STICK, Mode.SLIP_POS)
-    return jnp.where(modes[0] == Mode.OPEN, Mode.OPEN, closed)
+    closed = select(jnp.all(modes == Mode.STICK), Mode.STICK, Mode.SLIP_POS)
+    return select(modes[0] == Mode.OPEN, Mode.OPEN, closed)

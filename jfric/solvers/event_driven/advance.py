@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
+from jfric.numerics.choice import select
 from jfric.numerics.clock import Instant, later
 from jfric.numerics.isolation import with_root_derivative
 from jfric.numerics.linear_algebra import matvec
@@ -68,17 +69,17 @@ def held_exactly(prepared: Prepared, state: State, values: Values, signs: Signs)
             own[tangent.single, i] = True
     rests = jnp.any(own & (null | (state.mode == Mode.STICK))[None, :], axis=1)
     if not prepared.independent:
-        q = jnp.where(rests, state.q, q)
-        v, a = jnp.where(rests, 0.0, v), jnp.where(rests, 0.0, a)
+        q = select(rests, state.q, q)
+        v, a = select(rests, 0.0, v), select(rests, 0.0, a)
     for i, tangent in resting:
         if (pair := tangent.pair) is None:
             continue
         for leader, follower in (pair, pair[::-1]):
             joined = (state.mode[i] == Mode.STICK) & ~rests[follower]
             at = joined & (column == follower)
-            q = jnp.where(at, state.q + (q[leader] - state.q[leader]), q)
-            v = jnp.where(at, v[leader], v)
-            a = jnp.where(at, a[leader], a)
+            q = select(at, state.q + (q[leader] - state.q[leader]), q)
+            v = select(at, v[leader], v)
+            a = select(at, a[leader], a)
             # A body that follows one at rest is at rest for the next pair.
             rests = rests | (at & rests[leader])
     return values._replace(q=q, v=v, a=a)
@@ -90,21 +91,21 @@ def step_length(prepared: Prepared, state: State, records: Records, ts, target, 
     breaks = prepared.breakpoints
     t_end = target
     if breaks.shape[0]:
-        t_end = jnp.minimum(t_end, jnp.min(jnp.where(breaks > state.t, breaks, jnp.inf)))
+        t_end = jnp.minimum(t_end, jnp.min(select(breaks > state.t, breaks, jnp.inf)))
     if prepared.nu:
-        t_end = jnp.minimum(t_end, jnp.min(jnp.where(state.due > state.t, state.due, jnp.inf)))
+        t_end = jnp.minimum(t_end, jnp.min(select(state.due > state.t, state.due, jnp.inf)))
     count = ts.shape[0]
     if count:
         last = records.written + slots_per_pass(count) - 1
-        limit = jnp.where(last < count, ts[jnp.minimum(last, count - 1)], jnp.inf)
-        t_end = jnp.where(limit > state.t, jnp.minimum(t_end, limit), t_end)
+        limit = select(last < count, ts[jnp.minimum(last, count - 1)], jnp.inf)
+        t_end = select(limit > state.t, jnp.minimum(t_end, limit), t_end)
     free = jax.lax.stop_gradient(jnp.minimum(natural, state.h_max))
     remaining = (t_end - state.t) - state.t_rest
     # A step that lands on an event must not be stretched beyond the event to the end.
-    reaches = remaining <= jnp.where(state.landing.any(), 1.0, 1.01) * free
-    h = jnp.where(reaches, remaining, free)
+    reaches = remaining <= select(state.landing.any(), 1.0, 1.01) * free
+    h = select(reaches, remaining, free)
     t, rest = later(state.t, state.t_rest, h)
-    return Instant(jnp.where(reaches, t_end, t), jnp.where(reaches, 0.0, rest)), h
+    return Instant(select(reaches, t_end, t), select(reaches, 0.0, rest)), h
 
 
 def advance(
@@ -123,7 +124,7 @@ def advance(
     s = found.s
     arrives = ~found.event & (s >= 1.0)
     t, rest = (
-        jnp.where(arrives, a, b)
+        select(arrives, a, b)
         for a, b in zip(end, later(state.t, state.t_rest, s * step.h), strict=True)
     )
     n = prepared.mechanics.n
@@ -158,10 +159,10 @@ def on_breakpoint(prepared: Prepared, state: State, ahead: Advance) -> Advance:
     missing = (breaks - still) - rest
     near = jnp.abs(missing) <= 4 * jnp.finfo(still.dtype).eps * jnp.abs(still)
     near = near & (breaks > jax.lax.stop_gradient(state.t))
-    at = jnp.max(jnp.where(near, breaks, -jnp.inf))
+    at = jnp.max(select(near, breaks, -jnp.inf))
     is_near = jnp.any(near)
-    moved = jnp.where(is_near, at - still, 0.0)
-    return ahead._replace(t=ahead.t + moved, t_rest=jnp.where(is_near, 0.0, ahead.t_rest))
+    moved = select(is_near, at - still, 0.0)
+    return ahead._replace(t=ahead.t + moved, t_rest=select(is_near, 0.0, ahead.t_rest))
 
 
 def cancelled(prepared: Prepared, state: State, unbalanced, natural):
@@ -181,11 +182,11 @@ def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Ad
     landing = state.landing.any()
     guard = pick(step.guard_table, step.guard_rows, state.landing)
     value, slope = horner_with_slope(guard, jnp.ones((), guard.dtype))
-    safe = jax.lax.stop_gradient(jnp.where(slope == 0, 1.0, slope))
+    safe = jax.lax.stop_gradient(select(slope == 0, 1.0, slope))
     missing = jax.lax.stop_gradient(-value / safe * step.h)
     close = jnp.abs(missing) <= CLOSE * step.h
     close = close | (state.landings >= LANDINGS) | (slope >= 0)
-    missing = jnp.where(jnp.abs(missing) <= 0.5 * step.h, missing, 0.0)
+    missing = select(jnp.abs(missing) <= 0.5 * step.h, missing, 0.0)
     frozen = jax.lax.stop_gradient(1.0 + missing / step.h)
     missing = (with_root_derivative(guard, frozen) - 1.0) * step.h
     arrives = landing & step.accepted & close
@@ -201,27 +202,27 @@ def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Ad
     # The first detection of an event only shortens the step.
     found = ~landing & advance.accepted & advance.fired.any()
     passed = (advance.t - state.t) + (advance.t_rest - state.t_rest)
-    approach = jnp.where(landing, step.h + missing, passed)
-    approach = jnp.where(landing & ~step.accepted, step.h_next, approach)
+    approach = select(landing, step.h + missing, passed)
+    approach = select(landing & ~step.accepted, step.h_next, approach)
     again = landing & step.accepted & ~close
     t, rest = later(state.t, state.t_rest, step.h + missing)
     return Advance(
-        t=jnp.where(arrives, t, advance.t),
-        t_rest=jnp.where(arrives, rest, advance.t_rest),
-        s=jnp.where(arrives, 1.0, advance.s),
-        values=jax.tree.map(lambda a, b: jnp.where(arrives, a, b), end, advance.values),
-        q=jnp.where(arrives, q, advance.q),
-        v=jnp.where(arrives, v, advance.v),
+        t=select(arrives, t, advance.t),
+        t_rest=select(arrives, rest, advance.t_rest),
+        s=select(arrives, 1.0, advance.s),
+        values=jax.tree.map(lambda a, b: select(arrives, a, b), end, advance.values),
+        q=select(arrives, q, advance.q),
+        v=select(arrives, v, advance.v),
         q_scale=advance.q_scale,
         v_scale=advance.v_scale,
-        accepted=jnp.where(landing, arrives, advance.accepted & ~found),
+        accepted=select(landing, arrives, advance.accepted & ~found),
         h_max=jax.lax.stop_gradient(
-            jnp.where(arrives, step.h_next, jnp.where(found | landing, approach, advance.h_max))
+            select(arrives, step.h_next, select(found | landing, approach, advance.h_max))
         ),
-        fired=jnp.where(landing, state.landing & arrives, advance.fired & ~found),
-        guards=jnp.where(arrives, at_end, advance.guards),
+        fired=select(landing, state.landing & arrives, advance.fired & ~found),
+        guards=select(arrives, at_end, advance.guards),
         grazing=advance.grazing & ~landing,
-        landing=jnp.where(again, state.landing, advance.fired & found),
+        landing=select(again, state.landing, advance.fired & found),
     )
 
 

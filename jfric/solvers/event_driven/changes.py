@@ -17,6 +17,7 @@ from jfric.contact.pivoting import (
     start_pivoting,
 )
 from jfric.contact.shared_loads import Sharing
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.loops import once, where_any
 from jfric.results.modes import Mode
@@ -93,11 +94,11 @@ class Verdict(NamedTuple):
 
     def flagged(self, flag: Flag, where) -> Verdict:
         """Copy with ``flag`` set where ``where`` holds."""
-        return self._replace(flags=self.flags | jnp.where(where, int(flag), 0))
+        return self._replace(flags=self.flags | select(where, int(flag), 0))
 
     def ended(self, status: Status, where) -> Verdict:
         """Copy with ``status`` where ``where`` holds."""
-        return self._replace(status=jnp.where(where, int(status), self.status))
+        return self._replace(status=select(where, int(status), self.status))
 
 
 class Changed(NamedTuple):
@@ -149,7 +150,7 @@ def choose(start: Start, begun: Step, on: Bool[Array, ""]) -> Choice:
         transition.violated, state.pivoting, restarts=RESTARTS * is_coupled(prepared)
     )
     pivoting = jax.tree.map(
-        lambda a, b: jnp.where(lets_go, a, b),
+        lambda a, b: select(lets_go, a, b),
         start_pivoting()._replace(flips=pivoting.flips),
         pivoting,
     )
@@ -158,7 +159,7 @@ def choose(start: Start, begun: Step, on: Bool[Array, ""]) -> Choice:
         # drops from now on, and the modes are tried once more.
         again = ~settled & (pivoting.flips > flip_limit(flips.shape[0])) & ~released.all()
         released = released | again
-        pivoting = jax.tree.map(lambda a, b: jnp.where(again, a, b), start_pivoting(), pivoting)
+        pivoting = jax.tree.map(lambda a, b: select(again, a, b), start_pivoting(), pivoting)
     sharing, rearranged = state.sharing, jnp.asarray(False)
     if sharing is not None:
         sharing, rearranged = share_loads(frozen, still, equations, begun, signs, transition)
@@ -190,8 +191,8 @@ def changed(start: Start, begun: Step, choice: Choice, on: Bool[Array, ""]) -> C
     """
     prepared, state, (frozen, _, still) = start.prepared, start.state, start.still
     nt, flips, restart, signs = prepared.nt, choice.flips, choice.restart, choice.signs
-    mode = jnp.where(flips[:nt], choice.transition.mode, state.mode)
-    segment = jnp.where(flips[nt:], choice.transition.segment, state.segment)
+    mode = select(flips[:nt], choice.transition.mode, state.mode)
+    segment = select(flips[nt:], choice.transition.segment, state.segment)
     if is_coupled(prepared):
 
         def propose():
@@ -200,8 +201,8 @@ def changed(start: Start, begun: Step, choice: Choice, on: Bool[Array, ""]) -> C
 
         dear = prepared.many or prepared.mechanics.planes
         proposed = where_any(restart, propose, mode) if dear else propose()
-        mode = jnp.where(restart, proposed, mode)
-        segment = jnp.where(restart, state.segment, segment)
+        mode = select(restart, proposed, mode)
+        segment = select(restart, state.segment, segment)
     nobody = jnp.zeros((nt,), bool)
     known = known_after(frozen, state, mode, segment, nobody, signs.order)
     if choice.sharing is not None and choice.sharing.preload is not None:
@@ -211,7 +212,7 @@ def changed(start: Start, begun: Step, choice: Choice, on: Bool[Array, ""]) -> C
         is_open = mode == Mode.OPEN
         moves = is_open | (rules.slides(mode) & ~signs.null[:nt])
         kept = ~choice.rearranged | jnp.concatenate([moves, is_open])
-        known = known.at[: 2 * nt].set(jnp.where(kept, known[: 2 * nt], 0))
+        known = known.at[: 2 * nt].set(select(kept, known[: 2 * nt], 0))
     region = state.region
     if choice.regions is not None:
         region = choice.regions.region
@@ -271,21 +272,21 @@ def after_impact(
     known = jnp.concatenate([*after, state.known[2 * nt :]])
     if prepared.mechanics.planes:
         rests = at_rest_after_impact(prepared, jump.t, jump.v, jump.v_scale, jump.mode)
-        known = known.at[:nt].set(jnp.where(rests, 1, known[:nt]))
+        known = known.at[:nt].set(select(rests, 1, known[:nt]))
     first = ~(state.impacted & ~waits).any()
     if state.watch is not None:
         first = first & jnp.all(state.watch.pending == 0)
-    due = jnp.where(jump.due < until, jump.due, -jnp.inf)
+    due = select(jump.due < until, jump.due, -jnp.inf)
     found = found._replace(
-        t=jnp.where(hits, jump.t, found.t),
-        v=jnp.where(hits, jump.v, found.v),
-        v_scale=jnp.where(hits, jump.v_scale, found.v_scale),
-        q=jnp.where(hits, jump.q, found.q),
-        mode=jnp.where(hits, jump.mode, found.mode),
-        known=jnp.where(hits, known, found.known),
-        v_before=jnp.where(hits & first, state.v, found.v_before),
-        impacted=jnp.where(hits, state.impacted | jump.impacted, found.impacted),
-        due=jnp.where(hits & jump.impacted, due, found.due),
+        t=select(hits, jump.t, found.t),
+        v=select(hits, jump.v, found.v),
+        v_scale=select(hits, jump.v_scale, found.v_scale),
+        q=select(hits, jump.q, found.q),
+        mode=select(hits, jump.mode, found.mode),
+        known=select(hits, known, found.known),
+        v_before=select(hits & first, state.v, found.v_before),
+        impacted=select(hits, state.impacted | jump.impacted, found.impacted),
+        due=select(hits & jump.impacted, due, found.due),
     )
     verdict = _judged_impact(hits, jump, limits, verdict)
     several = hits & ~jump.unique if prepared.mechanics.pins is None else jnp.asarray(False)
@@ -304,7 +305,7 @@ def _judged_impact(
         verdict = verdict.flagged(Flag.ENERGY_GAIN, gains)
     else:
         verdict = verdict.ended(Status.IMPACT_ENERGY, gains)
-    gained = verdict.energy_gained + jnp.where(gains, jump.gained, 0.0)
+    gained = verdict.energy_gained + select(gains, jump.gained, 0.0)
     verdict = verdict.flagged(Flag.NO_MODE, hits & jump.unique & ~jump.holds)
     verdict = verdict.ended(Status.INCONSISTENT, hits & ~(jump.unique & jump.holds))
     return verdict._replace(energy_gained=gained)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.loops import once
 from jfric.numerics.oscillator import (
@@ -109,10 +110,11 @@ class ClosedFlow(eqx.Module):
         """Longest sensible step [s]."""
         return natural_step(prepared, equations)
 
-    def step(self, prepared, equations, g: Given, state, h, force) -> Step:
-        """The motion on ``[t, t + h]``."""
+    def step(self, prepared, equations, g: Given, state, h, force, still=None, pieces=None) -> Step:
+        """The motion on ``[t, t + h]``; ``still``: as in :class:`ExactFlow`."""
+        del pieces
         step, system = step_of_rows(
-            prepared, equations, g, state, h, force, VANISHING - 1, VANISHING
+            prepared, equations, g, state, h, force, still, VANISHING - 1, VANISHING
         )
         return step._replace(motion=_Motion(system.A, system.z, h))
 
@@ -140,20 +142,20 @@ class ClosedFlow(eqx.Module):
             # A sticking contact moves at constant speed: its limits are straight lines.
             limits = limits_of_stick(prepared, state, fired.shape[0])
             at_end = jnp.sum(step.leading[:2], axis=0) >= -step.zero[0]
-            s = jnp.where(breaks & jnp.any(fired & limits & at_end), h, s)
+            s = select(breaks & jnp.any(fired & limits & at_end), h, s)
         if self.derivatives:
-            s = jnp.where(s >= h, h, s)
+            s = select(s >= h, h, s)
         u, v, a = start.after(once(propagator(x, s, constants(h.dtype).order), on))
         further = jnp.zeros_like(s)
         if self.derivatives:
             path = series(x, (u, v, a), DERIVATIVES + 1)
             rates = [(k + 1) * y for k, y in enumerate(path[1:])]
             assert step.guard_rows is not None
-            row = jnp.sum(jnp.where(fired[:, None], step.guard_rows, 0.0), axis=0)
+            row = jnp.sum(select(fired[:, None], step.guard_rows, 0.0), axis=0)
             guard = [row[0] * y + row[1] * z for y, z in zip(path, rates, strict=False)]
             guard[0] = guard[0] + row[2]
             turned = reached.found & ~reached.grazes
-            further = jnp.where(turned, corrected(guard), 0.0)
+            further = select(turned, corrected(guard), 0.0)
             u, v = horner(path, further), horner(rates, further)
         values = step.split(prepared, jnp.stack([u, v, jnp.ones_like(u)]))
         rate = h * jnp.abs(start.a)
@@ -198,8 +200,8 @@ def _of_friction(state, step: Step, signs, on) -> tuple[Reached, Bool[Array, " g
     h, sticks = step.h, state.mode[0] == Mode.STICK
     at = [_falls_to_zero(step.leading[:2, i], signs.null[i]) for i in (0, 1)]
     stop = _search(step, signs, step.guard_rows[0], 0, ~sticks)
-    s = jnp.where(sticks, h * jnp.minimum(jnp.minimum(*at), 1.0), stop.s)
-    first = jnp.where(sticks, (at[0] <= 1.0) & (at[0] <= at[1]), stop.found)
+    s = select(sticks, h * jnp.minimum(jnp.minimum(*at), 1.0), stop.s)
+    first = select(sticks, (at[0] <= 1.0) & (at[0] <= at[1]), stop.found)
     second = sticks & (at[1] <= 1.0) & ~first
     return Reached(s, first | second, ~sticks & stop.grazes), jnp.stack([first, second])
 
@@ -210,7 +212,7 @@ def _of_many(state, step: Step, signs, on) -> tuple[Reached, Bool[Array, " g"]]:
     assert step.guard_rows is not None
     moves = jnp.any(step.guard_rows[:, :2] != 0.0, axis=1)
     found = _search(step, signs, step.guard_rows, slice(None), on & moves & ~signs.null)
-    s = jnp.where(moves & ~signs.null, found.s, step.h)
+    s = select(moves & ~signs.null, found.s, step.h)
     first = jnp.min(s)
     at = found.found & (s == first)
     fired = at & (jnp.arange(s.shape[0]) == jnp.argmax(at))
@@ -221,4 +223,4 @@ def _falls_to_zero(leading, null):
     """Fraction of the step after which a guard of a sticking contact is zero."""
     value, rate = leading
     falls = (rate < 0) & ~null
-    return jnp.where(falls, jnp.maximum(value, 0.0) / jnp.where(falls, -rate, 1.0), jnp.inf)
+    return select(falls, jnp.maximum(value, 0.0) / select(falls, -rate, 1.0), jnp.inf)

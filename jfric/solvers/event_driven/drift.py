@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from jfric.contact.reactions import no_coupling, reaction_operator
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.prepared import Prepared
@@ -38,7 +39,7 @@ def put_back(prepared: Prepared, state: State, t, q, v):
 
     def change(wanted):
         """The smallest change of position that displaces the held rows by ``wanted``."""
-        return matvec(here.MW, matvec(R.motion, jnp.where(held, wanted, 0.0)))
+        return matvec(here.MW, matvec(R.motion, select(held, wanted, 0.0)))
 
     if held.shape[0]:
         nt = prepared.nt

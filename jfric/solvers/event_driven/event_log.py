@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from jfric.contact import rules
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.loops import where_any
 from jfric.results.modes import Mode
@@ -50,11 +51,11 @@ def log_changes(prepared, state: State, records: Records, signs: Signs, waits, o
     elements = jnp.zeros(state.segment.shape, bool)
     impacted = jnp.concatenate([state.impacted, elements])
     waits = jnp.concatenate([waits, elements])
-    shown = jnp.where(waits, state.recorded, shown)
+    shown = select(waits, state.recorded, shown)
     changed = on & ~waits & ((state.settled & (shown != state.recorded)) | impacted)
     for _, *others in prepared.mechanics.planes:
         changed = changed.at[np.asarray(others)].set(False)
-    v_before = jnp.where(unlogged(state), state.v_before, state.v)
+    v_before = select(unlogged(state), state.v_before, state.v)
     caused = turned_by_impact(prepared, state, shown, v_before)
     count = jnp.sum(changed & (impacted | ~caused), dtype=jnp.int32)
     old, new = state.recorded, shown
@@ -109,7 +110,7 @@ def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
     if state.sharing is not None and state.sharing.tight is not None:
         # A contact that carries its limit by construction is at the edge only if another one is.
         tight = jnp.pad(state.sharing.tight, (0, signs.order.shape[0] - 2 * nt))
-        order = jnp.where(tight, 0, signs.order)
+        order = select(tight, 0, signs.order)
         signs = signs._replace(order=order, null=signs.null & ~tight)
         full = tight[:nt] | tight[nt : 2 * nt]
     first, second = signs.of(slice(nt)), signs.of(slice(nt, 2 * nt))
@@ -118,16 +119,16 @@ def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
         # Forces that are not unique may stand at limits that others could relieve.
         def alone():
             carries = edge | (full & edge.any())
-            freed = jnp.where(carries, Mode.SLIP_POS, state.mode)
+            freed = select(carries, Mode.SLIP_POS, state.mode)
             return carries & ~held_by_others(prepared, freed, state.t)
 
         edge = where_any(edge.any() & redundant, alone, edge)
-    flags = jnp.where(redundant, int(Flag.REDUNDANT), 0)
-    flags = flags | jnp.where(edge.any(), int(Flag.TIE), 0)
+    flags = select(redundant, int(Flag.REDUNDANT), 0)
+    flags = flags | select(edge.any(), int(Flag.TIE), 0)
     # Where a function of time has a breakpoint, a change before it moves an event differently than
     # after it.
     breaks = ahead.fired[: 2 * nt].any() & at_breakpoint(prepared, ahead.t)
-    flags = flags | jnp.where(ahead.grazing | breaks, int(Flag.GRAZING), 0)
+    flags = flags | select(ahead.grazing | breaks, int(Flag.GRAZING), 0)
     if state.sharing is not None and prepared.nu:
         # A clearance however small would take the force by which contacts press each other.
         tight, preload = state.sharing
@@ -136,10 +137,10 @@ def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
         else:
             assert tight is not None
             pressed = tight.reshape(2, nt)[:, prepared.nf :]
-        flags = flags | jnp.where(jnp.any(pressed), int(Flag.ONE_SIDED), 0)
+        flags = flags | select(jnp.any(pressed), int(Flag.ONE_SIDED), 0)
     piecewise = prepared.mechanics.piecewise
     if piecewise.tables:
         stays = signs.null[2 * nt :][: 2 * piecewise.count].reshape(2, -1).T
         bends = (state.t == state.start) & jnp.any(stays & piecewise.kinks(state.segment))
-        flags = flags | jnp.where(bends, int(Flag.ONE_SIDED), 0)
+        flags = flags | select(bends, int(Flag.ONE_SIDED), 0)
     return flags

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.numerics.choice import select
 from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.constants import constants
@@ -62,16 +63,18 @@ class ExactFlow(eqx.Module):
         how = {"refine": refine, "apart": self.lowered, "degree": degree, "breaks": breaks}
         return first_event(prepared, state, step, signs, natural, on, **how)
 
-    def step(self, prepared, equations, g: Given, state, h, force) -> Step:
-        """Polynomials on ``[t, t + h]``."""
+    def step(self, prepared, equations, g: Given, state, h, force, still=None, pieces=None) -> Step:
+        """Polynomials on ``[t, t + h]``; ``still``: the system, the equations and the state without
+        derivatives, where they are known."""
+        del pieces
         if 2 * state.q.shape[0] + g.w.shape[0] > LARGE and not self.lowered:
-            return _step_by_orders(prepared, equations, g, state, h, force)
+            return _step_by_orders(prepared, equations, g, state, h, force, still)
         order = constants(state.q.dtype).order
-        return step_of_rows(prepared, equations, g, state, h, force, order)[0]
+        return step_of_rows(prepared, equations, g, state, h, force, still, order)[0]
 
 
 def step_of_rows(
-    prepared, equations, g: Given, state, h, force, order: int, leading: int = LEADING
+    prepared, equations, g: Given, state, h, force, still, order: int, leading: int = LEADING
 ) -> tuple[Step, LinearSystem]:
     """A step whose guards and reactions are rows over the motion, a series of this ``order``.
 
@@ -82,9 +85,9 @@ def step_of_rows(
     system = linear_system(prepared, equations, g, state, force)
     z = taylor_coefficients(n, system.A, system.z, h, order)
     # Magnitudes only decide: they have no derivatives.
-    frozen = jax.lax.stop_gradient((prepared, equations, g, state, force, h))
-    bounds = magnitude_system(*frozen[:5])
-    sizes = taylor_coefficients(n, bounds.A, bounds.z, frozen[5], leading - 1)
+    frozen = _without_derivatives(prepared, equations, g, state, force, still)
+    bounds = magnitude_system(*frozen)
+    sizes = taylor_coefficients(n, bounds.A, bounds.z, jax.lax.stop_gradient(h), leading - 1)
     last = jax.lax.stop_gradient(jnp.abs(z[-1]) + jnp.abs(z[-2]))
     watched = 0 if prepared.regular else system.relative.shape[0]
     step = Step(
@@ -105,16 +108,23 @@ def step_of_rows(
     return step, system
 
 
-def _step_by_orders(prepared, equations, g: Given, state, h, force) -> Step:
+def _without_derivatives(prepared, equations, g: Given, state, force, still):
+    """The arguments as constants; ``still``: those of them that are known."""
+    if still is None:
+        still = jax.lax.stop_gradient((prepared, equations, state))
+    prepared, equations, state = still
+    return prepared, equations, jax.lax.stop_gradient(g), state, jax.lax.stop_gradient(force)
+
+
+def _step_by_orders(prepared, equations, g: Given, state, h, force, still) -> Step:
     """A step without rows: each combination of the motion has its own coefficients. Those beyond
     the leading ones are computed later, where they are needed."""
     c = constants(state.q.dtype)
     recurrence = series(equations, g, force, h)
     made = functools.partial(make, prepared, equations, g, state, magnitude=False)
     begun, leading = recurrence.coefficients((state.q, state.v, g.w), 0, LEADING - 1, made)
-    frozen = jax.lax.stop_gradient((prepared, equations, g, state, force))
-    still = jax.lax.stop_gradient(h)
-    sizes, bounds = magnitudes_by_order(*frozen, still, LEADING)
+    frozen = _without_derivatives(prepared, equations, g, state, force, still)
+    sizes, bounds = magnitudes_by_order(*frozen, jax.lax.stop_gradient(h), LEADING)
     watched = 0 if prepared.regular else leading.relative.shape[1]
 
     def later(order: int):
@@ -159,7 +169,7 @@ def natural_step(prepared: Prepared, equations: ModeEquations) -> Float[Array, "
     omega = 0.5 * (a1 + jnp.sqrt(a1 * a1 + 4.0 * a0))
     omega = jnp.maximum(omega, prepared.frequency)
     theta = constants(prepared.D.dtype).theta
-    return jnp.where(omega > 0, theta / jnp.where(omega > 0, omega, 1.0), jnp.inf)
+    return select(omega > 0, theta / select(omega > 0, omega, 1.0), jnp.inf)
 
 
 def _scales(prepared: Prepared, C: Float[Array, "n n"]) -> Float[Array, " n"]:
@@ -171,8 +181,8 @@ def _scales(prepared: Prepared, C: Float[Array, "n n"]) -> Float[Array, " n"]:
     acts = jnp.sum(C[:nd, nd:] * d[:nd, None], axis=0)
     follows = jnp.sum(C[nd:, :nd] / d[None, :nd], axis=1)
     both = (acts > 0) & (follows > 0)
-    ratio = jnp.where(both, acts, 1.0) / jnp.where(both, follows, 1.0)
-    return d.at[nd:].set(jnp.where(both, jnp.sqrt(ratio), d[nd:]))
+    ratio = select(both, acts, 1.0) / select(both, follows, 1.0)
+    return d.at[nd:].set(select(both, jnp.sqrt(ratio), d[nd:]))
 
 
 def _norm(d, A):

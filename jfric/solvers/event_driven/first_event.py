@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
+from jfric.numerics.choice import select
 from jfric.numerics.isolation import isolate, watched_zero, with_root_derivative
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.polynomials import horner_with_slope, pick, with_derivatives
@@ -70,7 +71,7 @@ def first_event(
     ``breaks``: whether a function of time has a breakpoint at the end of the step.
     """
     c = constants(step.table.dtype)
-    order = jnp.where(signs.null, 0, signs.order)
+    order = select(signs.null, 0, signs.order)
     if step.leading.shape[1]:
         still = jax.lax.stop_gradient(step)
         bounced = (state.mode == Mode.OPEN) & (state.known[: prepared.nt] > 0)
@@ -80,7 +81,7 @@ def first_event(
         ending = None
         if breaks is not None:
             limits = limits_of_stick(prepared, state, order.shape[0])
-            ending = jnp.where(limits & breaks, c.zero, 0.0)
+            ending = select(limits & breaks, c.zero, 0.0)
         found = isolate(
             still.guard_table,
             order,
@@ -106,15 +107,15 @@ def first_event(
         # one that starts at zero does so only if it is negative at the end.
         crossed = found.undecided & ~signs.null & ((at_end < 0) | (order == 0))
         gives_up = ~found.decided & smallest & ~(found.near & resolvable(state.t, step.h))
-        event = jnp.where(gives_up, jnp.any(crossed), found.root <= 1.0)
+        event = select(gives_up, jnp.any(crossed), found.root <= 1.0)
         first = jnp.arange(crossed.shape[0]) == jnp.argmax(crossed)
-        fired = jnp.where(gives_up, crossed & first, found.guard) & event
-        earliest = jnp.where(gives_up, 1.0, found.root)
+        fired = select(gives_up, crossed & first, found.guard) & event
+        earliest = select(gives_up, 1.0, found.root)
         guard = pick(step.guard_table, step.guard_rows, fired)
-        known = jnp.arange(guard.shape[0]) < jnp.sum(jnp.where(fired, order, 0))
-        guard = jnp.where(known, 0.0, guard)
+        known = jnp.arange(guard.shape[0]) < jnp.sum(select(fired, order, 0))
+        guard = select(known, 0.0, guard)
         s = with_root_derivative(guard, earliest)
-        s = jnp.where(event, s if refine is None else refine(fired, s), 1.0)
+        s = select(event, s if refine is None else refine(fired, s), 1.0)
         # Zeros far inside the step are located again on a shorter one, for full precision.
         coarse = event & (earliest < 1.0 / 64) & ~smallest
         accepted = step.accepted & (found.decided | gives_up) & ~coarse
@@ -122,17 +123,17 @@ def first_event(
         nt = prepared.nt
         impact = jnp.any(fired[:nt] & (state.mode == Mode.OPEN))
         grazing = gives_up | (event & ~impact & grazes(found.chosen, earliest, found.resolution))
-        retry = jnp.where(coarse & found.decided, 4.0 * earliest, found.retry) * step.h
-        there = jnp.where(gives_up, last, found.values)
+        retry = select(coarse & found.decided, 4.0 * earliest, found.retry) * step.h
+        there = select(gives_up, last, found.values)
         watched = there if rows is None else matvec(rows, there)
     else:
         s = jnp.ones((), step.table.dtype)
         event, accepted = jnp.asarray(False), step.accepted
         fired, grazing = jnp.zeros((0,), bool), jnp.asarray(False)
         retry, watched = step.h_next, jnp.zeros((0,), step.table.dtype)
-    retry = jnp.where(step.accepted, retry, step.h_next)
+    retry = select(step.accepted, retry, step.h_next)
     grown = jnp.minimum(16.0 * s * step.h, step.h_next)
-    grown = jnp.maximum(grown, jnp.where(event, 0.0, 16.0 * step.h))
+    grown = jnp.maximum(grown, select(event, 0.0, 16.0 * step.h))
     n = prepared.mechanics.n
     if step.leading.shape[1] and step.guard_table is step.table and refine is None:
         # Values that the search for the zero has evaluated, with their derivatives.
@@ -140,7 +141,7 @@ def first_event(
     else:
         values = step.at(prepared, s)
     largest = jax.lax.stop_gradient(jnp.sum(jnp.abs(step.table[:, : 2 * n]), axis=0))
-    h_next = jnp.where(accepted, jnp.minimum(grown, step.h_next), retry)
+    h_next = select(accepted, jnp.minimum(grown, step.h_next), retry)
     return Found(
         s=s,
         event=event,

@@ -29,6 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.numerics.choice import select
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.system.piecewise import Inner
@@ -101,18 +102,18 @@ def _one_row(prepared: Prepared, mode, inner: Inner, x: Quantities, *, magnitude
     normal_force = jnp.concatenate([x.normal, x.lambda_n])
     one = jnp.broadcast_to(x.one, x.gamma.shape)
     stick = mode == Mode.STICK
-    sliding = jnp.where(mode == Mode.SLIP_POS, x.gamma, minus * x.gamma)
-    sliding = jnp.where(prepared.frictionless, one, sliding)
-    first = jnp.where(stick, prepared.static_positive * normal_force + x.lambda_t, sliding)
-    second = jnp.where(stick, prepared.static_negative * normal_force + minus * x.lambda_t, one)
+    sliding = select(mode == Mode.SLIP_POS, x.gamma, minus * x.gamma)
+    sliding = select(prepared.frictionless, one, sliding)
+    first = select(stick, prepared.static_positive * normal_force + x.lambda_t, sliding)
+    second = select(stick, prepared.static_negative * normal_force + minus * x.lambda_t, one)
     if prepared.nu:
         m = mode[nf:]
         is_open, is_stick = m == Mode.OPEN, m == Mode.STICK
         one_u = one[nf:]
-        apart = x.gap if prepared.let_go is None else jnp.where(prepared.let_go, one_u, x.gap)
-        gap = jnp.where(is_open, apart, first[nf:])
+        apart = x.gap if prepared.let_go is None else select(prepared.let_go, one_u, x.gap)
+        gap = select(is_open, apart, first[nf:])
         limited = is_stick & ~prepared.unlimited[nf:]
-        pulls = jnp.where(is_open, one_u, jnp.where(limited, second[nf:], x.lambda_n))
+        pulls = select(is_open, one_u, select(limited, second[nf:], x.lambda_n))
         first = jnp.concatenate([first[:nf], gap])
         second = jnp.concatenate([second[:nf], pulls])
     for k, pair in enumerate(prepared.mechanics.planes):
@@ -122,9 +123,9 @@ def _one_row(prepared: Prepared, mode, inner: Inner, x: Quantities, *, magnitude
             contact = pair[0] - nf
             opened, slid = mode[pair[0]] == Mode.OPEN, mode[pair[0]] == Mode.SLIP_POS
             # The margin of sliding is one: no rounding error may decide.
-            own = jnp.where(slid, one[pair[0]], own) if magnitude else own
-            own = jnp.where(opened, x.gap[contact], own)
-            pulls = jnp.where(opened, pulls, x.lambda_n[contact])
+            own = select(slid, one[pair[0]], own) if magnitude else own
+            own = select(opened, x.gap[contact], own)
+            pulls = select(opened, pulls, x.lambda_n[contact])
         first, second = first.at[rows].set(one[rows]), second.at[rows].set(one[rows])
         first, second = first.at[pair[0]].set(own), second.at[pair[0]].set(pulls)
     parts = [first, second]

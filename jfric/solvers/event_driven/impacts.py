@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.contact import rules
 from jfric.contact.impact import ImpactResult, solve_impact
 from jfric.contact.reactions import no_coupling, reaction_operator
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import diagonal_of, matvec
 from jfric.numerics.loops import where_any
 from jfric.solvers.event_driven.constants import constants
@@ -152,9 +153,9 @@ def _at_touch(prepared: Prepared, state: State, step: Step, rate, first, needed)
         _of_first(prepared, step.leading[k, prepared.nf : prepared.nt]) for k in (0, 2)
     )
     i = jnp.argmax(first)
-    rate = jnp.where(needed, rate[i], -1.0)
+    rate = select(needed, rate[i], -1.0)
     tau = rules.moment_of_touch(gap[i], rate, 2.0 * curvature[i] / (step.h * step.h))
-    tau = jnp.where(needed, tau, 0.0)
+    tau = select(needed, tau, 0.0)
     begun = step.completed(needed, constants(tau.dtype).short_order)
     a = begun.split(prepared, begun.table[0]).a
     q, v = state.q + tau * (state.v + 0.5 * tau * a), state.v + tau * a
@@ -170,7 +171,7 @@ def _impulses(prepared: Prepared, velocity, touching, e, small) -> ImpactResult:
         if pair in planes:
             both = plane_limits(prepared, k, gamma).mu
             mu = tuple(side.at[np.asarray(pair)].set(both) for side in mu)
-    positive, negative = (jnp.where(smooth, 0.0, side) for side in mu)
+    positive, negative = (select(smooth, 0.0, side) for side in mu)
     return solve_impact(
         prepared.D,
         velocity,
@@ -203,7 +204,7 @@ def _onto_gaps(prepared: Prepared, q, gap, touching):
     none = no_coupling(prepared.D.dtype)
     how = {"independent": prepared.independent, "size": prepared.D_size}
     R = reaction_operator(prepared.D, active, none, **how)
-    missing = jnp.where(touching, -(gap + matvec(mechanics.W_N, q)), 0.0)
+    missing = select(touching, -(gap + matvec(mechanics.W_N, q)), 0.0)
     q = q + matvec(prepared.MW, matvec(R.motion[:, nt:], missing))
     return put_on_gaps(prepared, q, gap, active & ~R.dependent)
 
@@ -228,7 +229,7 @@ def _comparable(prepared: Prepared, velocity) -> Float[Array, " m"]:
     rotating contacts, light and heavy bodies are comparable.
     """
     weight = jnp.sqrt(diagonal_of(prepared.D))
-    return weight * jnp.max(velocity / jnp.where(weight > 0, weight, 1.0), initial=0.0)
+    return weight * jnp.max(velocity / select(weight > 0, weight, 1.0), initial=0.0)
 
 
 def _onto_constraints(prepared: Prepared, v, prescribed, mode, needed):
@@ -246,7 +247,7 @@ def _onto_constraints(prepared: Prepared, v, prescribed, mode, needed):
         none = no_coupling(prepared.D.dtype)
         how = {"independent": prepared.regular, "size": prepared.D_size}
         R = reaction_operator(prepared.D, active, none, **how)
-        defect = jnp.where(active & needed, prescribed - matvec(prepared.W, v), 0.0)
+        defect = select(active & needed, prescribed - matvec(prepared.W, v), 0.0)
         return v + matvec(prepared.MW, matvec(R.motion, defect))
 
     return where_any(needed, projected, v) if prepared.many else projected()

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matmul
 from jfric.solvers.event_driven.mode_equations import ModeEquations
 from jfric.solvers.event_driven.prepared import Prepared
@@ -66,7 +67,7 @@ def _largest(prepared: Prepared, sliding: Float[Array, " nf"]) -> Float[Array, "
     """
     nf = sliding.shape[0]
     limits = prepared.static_positive[:nf], prepared.static_negative[:nf]
-    return jnp.where(jnp.minimum(*limits) == 0.0, jnp.abs(sliding), jnp.maximum(*limits))
+    return select(jnp.minimum(*limits) == 0.0, jnp.abs(sliding), jnp.maximum(*limits))
 
 
 def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absolute: bool) -> Given:
@@ -84,14 +85,14 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
         carried = carried.sized() if absolute else carried
         x = carried.rows
         loads = matmul(x.given, load) + matmul(x.z, sized(base)) + matmul(x.z_dot, sized(rate))
-        loads = loads + jnp.where(constant[None, :], x.constant[:, None], 0.0)
+        loads = loads + select(constant[None, :], x.constant[:, None], 0.0)
         normal = normal + matmul(carried.share, loads)
     if nf:
         sliding = equations.sliding
         if absolute:
             sliding = _largest(prepared, sliding)
         force = force + matmul(sized(mechanics.R_T[:nf].T) * sliding[None, :], normal)
-    gap = jnp.where(constant[None, :], sized(mechanics.gap0)[:, None], 0.0)
+    gap = select(constant[None, :], sized(mechanics.gap0)[:, None], 0.0)
     velocity = jnp.zeros((prepared.W.shape[0], w.shape[0]), w.dtype)
     index = [i for i, b in enumerate(mechanics.belts) if b is not None]
     if index:
@@ -114,7 +115,7 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
     acceleration = matmul(velocity, A)
     if mechanics.varying is not None:
         own = (minus * sized(x)[:, None] for x in (mechanics.rate, mechanics.bias))
-        of_time, of_motion = (jnp.where(constant, x, 0.0) for x in own)
+        of_time, of_motion = (select(constant, x, 0.0) for x in own)
         velocity, acceleration = velocity + of_time, acceleration + of_motion
     return Given(
         w=w,

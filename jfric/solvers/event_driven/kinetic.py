@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
+from jfric.numerics.choice import select
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State
@@ -30,7 +31,7 @@ class Onset(NamedTuple):
 def kinetic(prepared: Prepared, state: State, gamma, onset: Onset | None = None):
     """Coefficients of sliding (nt,) of all laws at the sliding velocities ``gamma`` (nt,), for the
     two directions; in a plane both are the components of ``-lambda_T / N``."""
-    speed = jnp.where(state.mode == Mode.SLIP_NEG, -gamma, gamma)
+    speed = select(state.mode == Mode.SLIP_NEG, -gamma, gamma)
     laws, planes = prepared.mechanics.laws, prepared.mechanics.planes
     in_planes, none = {row for rows in planes for row in rows}, jnp.zeros_like(gamma[0])
     pairs = [
@@ -41,7 +42,7 @@ def kinetic(prepared: Prepared, state: State, gamma, onset: Onset | None = None)
         along = gamma[np.asarray(rows)]
         if onset is not None:
             own = components(prepared.mechanics)[k]
-            along = jnp.where(onset.rests[k], onset.direction[own], along)
+            along = select(onset.rests[k], onset.direction[own], along)
         ratio = plane_limits(prepared, k, gamma).kinetic(along)
         for row, component in zip(rows, ratio, strict=True):
             pairs[row] = component, component
@@ -71,9 +72,8 @@ def continued(law: AbstractLaw, speed):
     """Coefficients of sliding, continued by their tangent at zero to negative speeds: a step may
     overshoot the end of sliding, and the derivatives there must be those of the law."""
     zero = jnp.zeros_like(speed)
-    values = law.kinetic(jnp.where(speed >= 0, speed, zero))
+    values = law.kinetic(select(speed >= 0, speed, zero))
     start, slope = jax.jvp(law.kinetic, (zero,), (jnp.ones_like(zero),))
     return tuple(
-        jnp.where(speed >= 0, x, a + b * speed)
-        for x, a, b in zip(values, start, slope, strict=True)
+        select(speed >= 0, x, a + b * speed) for x, a, b in zip(values, start, slope, strict=True)
     )

@@ -27,6 +27,7 @@ from jfric.contact.reactions import (
     spread,
 )
 from jfric.contact.shared_loads import Room, Sharing, room, shared
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.numerics.loops import where_any
 from jfric.results.modes import Mode
@@ -153,10 +154,10 @@ def forces_in_mode(
     K, C, f, k, c = _segments(prepared, inner)
     element = mode[:nf]
     positive, negative = _limits(prepared, held)
-    sliding = jnp.where(
+    sliding = select(
         element == Mode.SLIP_POS,
         -positive[:nf],
-        jnp.where(element == Mode.SLIP_NEG, negative[:nf], 0.0),
+        select(element == Mode.SLIP_NEG, negative[:nf], 0.0),
     )
     carried = carried_in_mode(prepared, inner.segment)
     if carried is not None:
@@ -178,8 +179,8 @@ def reaction_sizes(
 
 def _limits(prepared: Prepared, held) -> tuple[Float[Array, " nt"], Float[Array, " nt"]]:
     """Coefficients of contacts that slide, static ones where they are held."""
-    positive = jnp.where(held, prepared.static_positive, prepared.kinetic_positive)
-    negative = jnp.where(held, prepared.static_negative, prepared.kinetic_negative)
+    positive = select(held, prepared.static_positive, prepared.kinetic_positive)
+    negative = select(held, prepared.static_negative, prepared.kinetic_negative)
     return positive, negative
 
 
@@ -264,8 +265,8 @@ def _exact_rows(prepared: Prepared, mode, dependent, P, PQ):
     """
     at = held_alone(prepared, prepared.active_rows(mode) & ~dependent)
     held = at.any(axis=1)[:, None]
-    P = jnp.where(held, 0.0, P)
-    PQ = jnp.where(held, jnp.where(at, 1.0 / prepared.own_entry, 0.0), PQ)
+    P = select(held, 0.0, P)
+    PQ = select(held, select(at, 1.0 / prepared.own_entry, 0.0), PQ)
     return P, PQ
 
 
@@ -279,7 +280,7 @@ def held_alone(prepared: Prepared, holds: Bool[Array, " m"]) -> Bool[Array, "n m
             own[dof, row] = True
     at = jnp.asarray(own) & holds[None, :]
     if np.any(own.sum(axis=1) > 1):
-        last = jnp.max(jnp.where(at, np.arange(len(dofs))[None, :], -1), axis=1, initial=-1)
+        last = jnp.max(select(at, np.arange(len(dofs))[None, :], -1), axis=1, initial=-1)
         at = at & (np.arange(len(dofs))[None, :] == last[:, None])
     return at
 
@@ -289,8 +290,8 @@ def put_on_gaps(prepared: Prepared, q, gap, holds: Bool[Array, " m"]):
     freedom alone ``holds``."""
     nt = prepared.nt
     at = held_alone(prepared, holds & (np.arange(holds.shape[0]) >= nt))[:, nt:]
-    exact = jnp.sum(jnp.where(at, -gap / prepared.own_entry[nt:], 0.0), axis=1)
-    return jnp.where(at.any(axis=1), exact, q)
+    exact = jnp.sum(select(at, -gap / prepared.own_entry[nt:], 0.0), axis=1)
+    return select(at.any(axis=1), exact, q)
 
 
 def project(prepared: Prepared, equations: ModeEquations, state, velocity, gap):
@@ -302,14 +303,14 @@ def project(prepared: Prepared, equations: ModeEquations, state, velocity, gap):
     """
     mode, q, v = state.mode, state.q, state.v
     active = prepared.active_rows(mode)
-    defect = jnp.where(active, velocity - matvec(prepared.W, v), 0.0)
+    defect = select(active, velocity - matvec(prepared.W, v), 0.0)
     v = v + matvec(equations.PQ, defect)
     if prepared.nu:
         closed = mode[prepared.nf :] != Mode.OPEN
-        missing = jnp.where(closed, -(gap + matvec(prepared.mechanics.W_N, q)), 0.0)
+        missing = select(closed, -(gap + matvec(prepared.mechanics.W_N, q)), 0.0)
         q = q + matvec(equations.PQ[:, prepared.nt :], missing)
     holds = active & ~equations.dependent
     at = held_alone(prepared, holds)
-    exact = jnp.sum(jnp.where(at, velocity / prepared.own_entry, 0.0), axis=1)
-    v = jnp.where(at.any(axis=1), exact, v)
+    exact = jnp.sum(select(at, velocity / prepared.own_entry, 0.0), axis=1)
+    v = select(at.any(axis=1), exact, v)
     return (put_on_gaps(prepared, q, gap, holds) if prepared.nu else q), v

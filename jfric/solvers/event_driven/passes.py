@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
 from jfric.contact.pivoting import start_pivoting
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import eliminate, matvec
 from jfric.numerics.loops import either, once, when_any
 from jfric.results.status import Flag, Status
@@ -46,7 +47,7 @@ from jfric.solvers.event_driven.impacts import ImpactLimits
 from jfric.solvers.event_driven.in_mode import InMode, in_mode
 from jfric.solvers.event_driven.inputs import given
 from jfric.solvers.event_driven.mode_equations import project
-from jfric.solvers.event_driven.planes import first_step, stop
+from jfric.solvers.event_driven.planes import first_step, longest_step, stop
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.reported_modes import reported_modes
 from jfric.solvers.event_driven.small_change import change_after
@@ -109,14 +110,15 @@ def one_pass(
     start = _start(prepared, flow, state, force, on, common)
     prepared, state, events = start.prepared, start.state, start.prepared.events
     longest = start.common.natural
+    now, pieces = (prepared, start.common.equations, start.given, state), None
     if prepared.mechanics.planes:
-        of_planes = flow.longest_step(prepared, start.common.equations, start.given, state, force)
-        longest = jnp.minimum(longest, of_planes)
+        pieces = flow.pieces(*now, force, start.still)
+        longest = jnp.minimum(longest, longest_step(pieces.quiet))
     reach, h = step_length(prepared, state, records, ts, target, longest)
     # A trajectory that has ended idles with a harmless step: a step of length zero would lead to
     # undefined values in reverse mode.
-    h = jnp.where(on, h, 1.0)
-    begun = flow.step(prepared, start.common.equations, start.given, state, h, force)
+    h = select(on, h, 1.0)
+    begun = flow.step(*now, h, force, start.still, pieces)
     if begun.later is None:
         begun = begun.judged_once(on)
     choice = choose(start, begun, on)
@@ -281,7 +283,7 @@ def _judged(
     verdict = verdict.flagged(Flag.NO_MODE, in_vain)
     if mechanics.pins is None:
         verdict = verdict.flagged(Flag.SEVERAL_MOTIONS, settled & ~unique)
-    remarked = jnp.where(settled, remarks(prepared, state, signs, equations, ahead), 0)
+    remarked = select(settled, remarks(prepared, state, signs, equations, ahead), 0)
     verdict = verdict._replace(flags=verdict.flags | remarked)
     verdict = verdict.flagged(Flag.GRAZING, arrived_unseen(frozen, still, signs))
     if mechanics.has_edges:
@@ -387,9 +389,9 @@ def _after_events(
         anchor=jumped.anchor,
         region=regions_at(anywhere, q),
         known=jnp.zeros_like(found.known),
-        v_before=jnp.where(unlogged(state), found.v_before, state.v),
+        v_before=select(unlogged(state), found.v_before, state.v),
     )
-    found = jax.tree.map(lambda x, y: jnp.where(changes, x, y), begins, found)
+    found = jax.tree.map(lambda x, y: select(changes, x, y), begins, found)
     return found, watch._replace(numbers=numbers), verdict
 
 
@@ -413,13 +415,13 @@ def _next_state(
         arrived = arrived | jnp.any(own & prepared.events.mask(lambda e: e.changes))
 
     def chosen(after_motion, at_rest, after_change):
-        return jnp.where(moves, after_motion, jnp.where(settles, at_rest, after_change))
+        return select(moves, after_motion, select(settles, at_rest, after_change))
 
     mode, sharing = chosen(guess.mode, state.mode, found.mode), choice.sharing
     if sharing is not None:
         # In other modes other reactions are undetermined.
         stays = jnp.all(mode == state.mode)
-        sharing = jax.tree.map(lambda x: jnp.where(stays, x, jnp.zeros_like(x)), sharing)
+        sharing = jax.tree.map(lambda x: select(stays, x, jnp.zeros_like(x)), sharing)
     change = state.change
     if change is not None and begun.change is not None:
         stays = jnp.all(guess.mode == state.mode) & jnp.all(guess.segment == state.segment)
@@ -429,37 +431,37 @@ def _next_state(
     time, speed = jax.lax.stop_gradient((state.t, jnp.abs(state.v)))
     return State(
         t=chosen(ahead.t, state.t, found.t),
-        t_rest=jnp.where(moves, ahead.t_rest, state.t_rest),
+        t_rest=select(moves, ahead.t_rest, state.t_rest),
         q=chosen(ahead.q, state.q, found.q),
         v=chosen(ahead.v, state.v, found.v),
-        q_scale=jnp.where(moves, ahead.q_scale, found.q_scale),
-        v_scale=jnp.where(moves, ahead.v_scale, jnp.maximum(state.v_scale, found.v_scale)),
+        q_scale=select(moves, ahead.q_scale, found.q_scale),
+        v_scale=select(moves, ahead.v_scale, jnp.maximum(state.v_scale, found.v_scale)),
         mode=mode,
         sharing=sharing,
         segment=chosen(guess.segment, state.segment, found.segment),
         anchor=chosen(guess.anchor, state.anchor, found.anchor),
-        region=jnp.where(settles, state.region, found.region),
-        recorded=jnp.where(settles, logged.modes, state.recorded),
+        region=select(settles, state.region, found.region),
+        recorded=select(settles, logged.modes, state.recorded),
         settled=state.settled | settles,
-        h_max=jnp.where(settles, ahead.h_max, first_step(prepared, state, choice.flips & ~settled)),
+        h_max=select(settles, ahead.h_max, first_step(prepared, state, choice.flips & ~settled)),
         pivoting=jax.tree.map(
-            lambda a, b: jnp.where(settled, a, b), start_pivoting(), choice.pivoting
+            lambda a, b: select(settled, a, b), start_pivoting(), choice.pivoting
         ),
         known=chosen(guess.known, state.known, found.known),
         arrived=moves & arrived,
-        landing=jnp.where(settles, ahead.landing, False),
-        landings=jnp.where(settles & ahead.landing.any(), state.landings + 1, 0),
-        impacted=jnp.where(settles, found.impacted & waits, found.impacted),
-        v_before=jnp.where(settles, state.v_before, found.v_before),
+        landing=select(settles, ahead.landing, False),
+        landings=select(settles & ahead.landing.any(), state.landings + 1, 0),
+        impacted=select(settles, found.impacted & waits, found.impacted),
+        v_before=select(settles, state.v_before, found.v_before),
         energy_gained=verdict.energy_gained,
         due=found.due,
-        last_impact=jnp.where(impacts, time, state.last_impact),
+        last_impact=select(impacts, time, state.last_impact),
         fastest=jnp.maximum(state.fastest, speed[None, :]),
         start=state.start,
         status=verdict.status.astype(jnp.int32),
         flags=verdict.flags.astype(jnp.int32),
         steps=state.steps + 1,
-        event_count=jnp.where(settles, logged.total, state.event_count),
+        event_count=select(settles, logged.total, state.event_count),
         watch=watch,
         released=choice.released & ~moves & ~happens.changes,
         change=change,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from jfric.numerics.choice import select
 from jfric.numerics.polynomials import powers
 from jfric.results.pieces import Piece
 from jfric.solvers.event_driven.flow_step import Step, Values
@@ -22,7 +23,7 @@ def piece_of_pass(
     h = new.t - old.t
     # A step that was not taken may be infinitely long.
     moved = h > 0
-    fraction = jnp.where(moved, h / jnp.where(moved, step.h, 1.0), 0.0)
+    fraction = select(moved, h / select(moved, step.h, 1.0), 0.0)
     scale = powers(fraction, step.table.shape[0])[:, None]
     p = step.polynomials(prepared)
 
@@ -31,7 +32,7 @@ def piece_of_pass(
     own = q_before = None
     if old.watch is not None and new.watch is not None:
         own = old.watch.count, new.watch.count
-        q_before = jnp.where(unlogged(old), old.watch.q_before, old.q)[:nd]
+        q_before = select(unlogged(old), old.watch.q_before, old.q)[:nd]
     return Piece(
         t=old.t,
         end=new.t,
@@ -45,11 +46,11 @@ def piece_of_pass(
         segment=new.recorded[nt:],
         events_before=old.event_count,
         events=events,
-        impacts=jnp.where(events > 0, jnp.sum(recorded, dtype=jnp.int32), 0),
+        impacts=select(events > 0, jnp.sum(recorded, dtype=jnp.int32), 0),
         event_time=old.t,
         problem=problem,
         mechanics=prepared.mechanics,
-        v_before=jnp.where(unlogged(old), old.v_before, old.v)[:nd],
+        v_before=select(unlogged(old), old.v_before, old.v)[:nd],
         own=own,
         q_before=q_before,
         z=_states(prepared, old, p) * scale if prepared.mechanics.states else None,

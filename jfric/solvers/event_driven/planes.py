@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
+from jfric.numerics.choice import select
 from jfric.numerics.clock import later
 from jfric.numerics.linear_algebra import eliminate, inverse, matmul, matvec
 from jfric.solvers.event_driven.advance import Advance
@@ -97,7 +98,7 @@ def begun(piece: SmoothPiece, still: SmoothPiece) -> Begun:
         outer = friction.at[own].set(0.0)
         alone = normal[k] + matvec(presses[k][None], outer)[0]
         gain = 1.0 - jnp.sum(presses[k, own] * ratio[own])
-        carried = jnp.maximum(alone / jnp.where(gain > 0, gain, 1.0), 0.0)
+        carried = jnp.maximum(alone / select(gain > 0, gain, 1.0), 0.0)
         return carried, sliding[own] + matvec(D[own], outer)
 
     def one_round(_, found):
@@ -106,14 +107,14 @@ def begun(piece: SmoothPiece, still: SmoothPiece) -> Begun:
             own = parts[k]
             carried, pulled = load(k, friction, ratio)
             held = at_rest[k].holding(D[own, own], pulled, carried)
-            held = jnp.where(rests[k], held, ratio[own] * carried)
+            held = select(rests[k], held, ratio[own] * carried)
             friction = friction.at[own].set(held)
-            kept = jnp.where(rests[k] & (carried > 0), held, 0.0)
-            kept = kept / jnp.where(carried > 0, carried, 1.0)
-            ratio = ratio.at[own].set(jnp.where(rests[k], kept, ratio[own]))
+            kept = select(rests[k] & (carried > 0), held, 0.0)
+            kept = kept / select(carried > 0, carried, 1.0)
+            ratio = ratio.at[own].set(select(rests[k], kept, ratio[own]))
         return friction, ratio
 
-    ratio = jnp.where(moving[owner], -ratio, 0.0)
+    ratio = select(moving[owner], -ratio, 0.0)
     found = jnp.zeros_like(sliding), ratio
     rounds = ROUNDS if len(planes) > 1 or of_contact.any() else 1
     found = jax.lax.fori_loop(0, rounds, one_round, found)
@@ -132,16 +133,16 @@ def begun(piece: SmoothPiece, still: SmoothPiece) -> Begun:
     size = jnp.max(jnp.abs(sliding * lengths))
     # A resting contact begins to slide as it is pushed, relative to partners that move freely.
     resting = rests[owner]
-    push = jnp.where(resting, PUSH * size * direction, 0.0)
+    push = select(resting, PUSH * size * direction, 0.0)
     scale = jnp.trace(D * lengths[:, None] * lengths[None, :])
-    scale = jnp.where(scale > 0, scale, 1.0) * jnp.diag(1.0 / (lengths * lengths))
-    own = jnp.where(resting[:, None] & resting[None, :], D, 0.0)
-    own = inverse(own + jnp.where(resting, REGULAR, 1.0)[:, None] * scale)
+    scale = select(scale > 0, scale, 1.0) * jnp.diag(1.0 / (lengths * lengths))
+    own = select(resting[:, None] & resting[None, :], D, 0.0)
+    own = inverse(own + select(resting, REGULAR, 1.0)[:, None] * scale)
 
     def guess(s):
         now = matvec(still.g.acceleration[rows], basis_after(prepared, still.g, s))
         ahead = now - matvec(still.g.acceleration[rows], still.g.w)
-        return first + matvec(moves, matvec(own, jnp.where(resting, ahead + push, 0.0)))
+        return first + matvec(moves, matvec(own, select(resting, ahead + push, 0.0)))
 
     return Begun(beginning, guess, pivot)
 
@@ -168,23 +169,22 @@ def roundings_of_direction(piece: SmoothPiece) -> Float[Array, ""]:
     speed, parts = (jnp.stack([jnp.max(x[np.asarray(own)]) for own in rows]) for x in (gamma, size))
     slides = rules.slides(state.mode[np.asarray(first)]) & ~_resting(prepared, state)
     most = BLURRED / jnp.finfo(speed.dtype).eps
-    ratio = parts / jnp.where(slides, jnp.maximum(speed, parts / most), 1.0)
-    return jnp.maximum(jnp.max(jnp.where(slides & (parts > 0), ratio, 1.0)), 1.0)
+    ratio = parts / select(slides, jnp.maximum(speed, parts / most), 1.0)
+    return jnp.maximum(jnp.max(select(slides & (parts > 0), ratio, 1.0)), 1.0)
 
 
 def longest_step(piece: SmoothPiece) -> Float[Array, ""]:
-    """Longest step towards the end of sliding in a plane [s]."""
-    piece = jax.lax.stop_gradient(piece)
+    """Longest step towards the end of sliding in a plane [s]; ``piece``: without derivatives."""
     prepared, state, g = piece.prepared, piece.state, piece.g
     a = piece.acceleration(jnp.zeros_like(state.t), state.q, state.v)
     nt = prepared.nt
     gamma = matvec(prepared.W[:nt], state.v) - matvec(g.velocity[:nt], g.w)
     rate = matvec(prepared.W[:nt], a) - matvec(g.acceleration[:nt], g.w)
     left = [
-        jnp.where(rules.slides(state.mode[own[0]]), _left(prepared, k, gamma, rate), jnp.inf)
+        select(rules.slides(state.mode[own[0]]), _left(prepared, k, gamma, rate), jnp.inf)
         for k, own in enumerate(prepared.mechanics.planes)
     ]
-    left = jnp.where(_resting(prepared, state), jnp.inf, jnp.stack(left))
+    left = select(_resting(prepared, state), jnp.inf, jnp.stack(left))
     return PART * jnp.min(left)
 
 
@@ -204,23 +204,23 @@ def stop(prepared: Prepared, state: State, ahead: Advance, natural) -> Advance:
         ends.append(rules.slides(state.mode[rows[0]]) & slow & jnp.isfinite(left))
     stops, left = jnp.stack(ends), jnp.stack(times)
     stops = stops & ahead.accepted & ~ahead.fired.any()
-    last = jnp.max(jnp.where(stops, left, 0.0))
+    last = jnp.max(select(stops, left, 0.0))
     t, rest = later(ahead.t, ahead.t_rest, last)
     limits = jnp.concatenate([prepared.breakpoints, prepared.end[None]])
     passes = jnp.any((limits > ahead.t) & (limits < t))
     stops = stops & ~passes
     on = stops.any()
-    last = jnp.where(on, last, 0.0)
+    last = select(on, last, 0.0)
     fired = ahead.fired
     for k, pair in enumerate(prepared.mechanics.planes):
         fired = fired.at[pair[0]].set(fired[pair[0]] | stops[k])
     return ahead._replace(
-        t=jnp.where(on, t, ahead.t),
-        t_rest=jnp.where(on, rest, ahead.t_rest),
+        t=select(on, t, ahead.t),
+        t_rest=select(on, rest, ahead.t_rest),
         q=ahead.q + last * (ahead.v + 0.5 * last * values.a),
         v=ahead.v + last * values.a,
         # Steps were short only because of this stop.
-        h_max=jnp.where(on, jnp.inf, ahead.h_max),
+        h_max=select(on, jnp.inf, ahead.h_max),
         fired=fired,
     )
 
@@ -256,5 +256,5 @@ def first_step(prepared: Prepared, state: State, flips: Bool[Array, " c"]) -> Fl
     errors."""
     h_max = state.h_max
     for i, *_ in prepared.mechanics.planes:
-        h_max = jnp.where(flips[i], jnp.inf, h_max)
+        h_max = select(flips[i], jnp.inf, h_max)
     return h_max

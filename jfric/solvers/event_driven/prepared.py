@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact.reactions import active_rows
 from jfric.contact.rules import Flag, Kind
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, diagonal_of, matmul
 from jfric.results.user_events import UserEvents, user_events
 from jfric.system.assembly import assemble
@@ -173,7 +174,7 @@ def prepare(problem: Problem) -> Prepared:
     static_positive, static_negative = _columns(static)
     # In a plane the coefficient depends on the velocity.
     kinetic_positive, kinetic_negative = (
-        jnp.where(mechanics.in_plane, 0.0, x) for x in _columns(kinetic)
+        select(mechanics.in_plane, 0.0, x) for x in _columns(kinetic)
     )
     return Prepared(
         mechanics=mechanics,
@@ -230,7 +231,7 @@ def _own_entry(mechanics: Mechanics, W) -> Float[Array, " m"]:
     dofs = mechanics.single_dofs
     column = np.asarray([0 if dof is None else dof for dof in dofs], int)
     several = np.asarray([dof is None for dof in dofs], bool)
-    return jnp.where(several, 1.0, W[np.arange(len(dofs)), column])
+    return select(several, 1.0, W[np.arange(len(dofs)), column])
 
 
 def _columns(pairs):

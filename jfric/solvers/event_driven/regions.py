@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from jfric.contact.pivoting import Pivoting, start_pivoting
+from jfric.numerics.choice import select
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State
@@ -34,7 +35,7 @@ def next_regions(prepared: Prepared, state: State, signs: Signs) -> Move:
     first, second = jnp.split(signs.violated[start:], 2)
     forward = jnp.stack([p.forward(state.q) for p in polygons])
     back = first & ~(second & forward)
-    way = jnp.where(back, -1, jnp.where(second, 1, 0)).astype(jnp.int32)
+    way = select(back, -1, select(second, 1, 0)).astype(jnp.int32)
     count = jnp.asarray([2 * p.corners.shape[-2] for p in polygons], jnp.int32)
     return Move((state.region + way) % count, way, jnp.any(way != 0))
 
@@ -45,7 +46,7 @@ def only_regions(
     """Transition of a pass that changes regions only: modes are judged in the next pass."""
     still = ~move.any
     fresh = start_pivoting()._replace(flips=pivoting.flips)
-    chosen = (jnp.where(move.any, a, b) for a, b in zip(fresh, pivoting, strict=True))
+    chosen = (select(move.any, a, b) for a, b in zip(fresh, pivoting, strict=True))
     return transition._replace(impact=transition.impact & still), Pivoting(*chosen)
 
 
@@ -60,12 +61,12 @@ def after_move(
     moved = move.way != 0
     bare = jnp.asarray([p.bare for p in polygons])
     opens = moved & bare & (move.region % 2 == 1)
-    own = jnp.where(opens, Mode.OPEN, mode[rows]).astype(mode.dtype)
+    own = select(opens, Mode.OPEN, mode[rows]).astype(mode.dtype)
     mode = mode.at[rows].set(own)
     apart = moved & (own == Mode.OPEN)
-    known = known.at[rows].set(jnp.where(apart, 0, known[rows]))
+    known = known.at[rows].set(select(apart, 0, known[rows]))
     both = jnp.asarray([p.is_plate for p in polygons]) & (move.region % 2 == 1)
     entered = jnp.stack([(move.way == 1) | both, (move.way == -1) | both]).astype(known.dtype)
     at = known.shape[0] - 2 * count
     kept = known[at:].reshape(2, count)
-    return mode, known.at[at:].set(jnp.where(moved[None, :], entered, kept).ravel())
+    return mode, known.at[at:].set(select(moved[None, :], entered, kept).ravel())

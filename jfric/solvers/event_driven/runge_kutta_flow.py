@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from jfric.numerics.choice import select
 from jfric.numerics.collocation import GOOD, collocated_change, collocation
 from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
@@ -36,7 +37,6 @@ from jfric.solvers.event_driven.kinetic import plane_limits
 from jfric.solvers.event_driven.mode_equations import reaction_sizes
 from jfric.solvers.event_driven.planes import (
     begun,
-    longest_step,
     roundings_of_direction,
     without_friction,
 )
@@ -57,6 +57,13 @@ TURNED = 4.0
 #: Fraction of the largest velocity, in the metric of the masses, below which velocities are not
 #: resolved where directions depend on position or friction acts in planes.
 HELD = 1e-6
+
+
+class Pieces(NamedTuple):
+    """Equations of the steps from an instant, with and without derivatives."""
+
+    piece: SmoothPiece
+    quiet: SmoothPiece
 
 
 class RungeKuttaFlow(eqx.Module):
@@ -124,14 +131,19 @@ class RungeKuttaFlow(eqx.Module):
         how = {"refine": refine, "apart": self.lowered, "degree": degree, "breaks": breaks}
         return first_event(prepared, state, step, signs, natural, on, **how)
 
-    def longest_step(self, prepared, equations, g: Given, state, force):
-        """Longest step towards the end of sliding in a plane [s]."""
-        return longest_step(_piece(prepared, equations, g, state, force))
+    def pieces(self, prepared, equations, g: Given, state, force, still=None) -> Pieces:
+        """Equations of all steps from an instant; ``still``: as in :meth:`step`."""
+        make = smooth_piece if prepared.mechanics.varying is None else varying_piece
+        piece = make(prepared, equations, g, state, force)
+        return Pieces(piece, piece.frozen(still))
 
-    def step(self, prepared, equations, g: Given, state, h, force) -> Step:
-        """Polynomials on ``[t, t + h]``, and whether the error is acceptable."""
-        piece = _piece(prepared, equations, g, state, force)
-        quiet = piece.frozen()
+    def step(self, prepared, equations, g: Given, state, h, force, still=None, pieces=None) -> Step:
+        """Polynomials on ``[t, t + h]``, and whether the error is acceptable; ``still``: the
+        system, the equations and the state without derivatives, ``pieces``: result of
+        :meth:`pieces`, where they are known."""
+        if pieces is None:
+            pieces = self.pieces(prepared, equations, g, state, force, still)
+        piece, quiet = pieces
         beginning, rests, pivot, guess = piece, None, None, None
         if prepared.mechanics.planes:
             # Stiff towards the end of sliding, and not defined where it begins.
@@ -151,7 +163,7 @@ class RungeKuttaFlow(eqx.Module):
             astray = change_error(prepared, equations, change, moved, jax.lax.stop_gradient(h))
             if rests is not None:
                 # Where sliding begins, its direction has no derivative.
-                astray = jnp.where(rests, 0.0, astray)
+                astray = select(rests, 0.0, astray)
             ratio = jnp.maximum(ratio, astray / rtol)
         implicit = guess is not None
         order = DEGREE[h.dtype.name] - 1 if implicit else tables(self.method).order
@@ -199,11 +211,6 @@ def _with_change(
     return stages(method, field, start, h).split(2 * n)
 
 
-def _piece(prepared, equations, g: Given, state, force) -> SmoothPiece:
-    make = smooth_piece if prepared.mechanics.varying is None else varying_piece
-    return make(prepared, equations, g, state, force)
-
-
 def _if_accepted(found: Stages, start, accepted) -> Stages:
     """Replace a step that is too long by rest: it may have left the domain of the equations, or
     grown beyond all numbers.
@@ -213,7 +220,7 @@ def _if_accepted(found: Stages, start, accepted) -> Stages:
     kept = accepted | ~jnp.isfinite(jnp.sum(found.slopes[0]))
     rest = jnp.zeros_like(found.dense).at[0].set(start)
     still = Stages(start, jnp.zeros_like(start), rest, jnp.zeros_like(found.slopes))
-    return jax.tree.map(lambda x, y: jnp.where(kept, x, y), found, still)
+    return jax.tree.map(lambda x, y: select(kept, x, y), found, still)
 
 
 def _polynomials(
@@ -239,10 +246,10 @@ def _polynomials(
     sampled = sampled[:, known:]
     if rests is not None:
         weights = jnp.asarray(_to_start(nodes), motion.dtype)
-        sampled = sampled.at[0].set(jnp.where(rests, weights @ sampled[1:], sampled[0]))
+        sampled = sampled.at[0].set(select(rests, weights @ sampled[1:], sampled[0]))
     others = through_ends(jnp.asarray(fit) @ sampled, sampled)
     row, column = jnp.arange(count)[:, None], jnp.arange(exact)[None, :]
-    powers = jnp.where(row == column, jnp.stack([h**k for k in range(exact)])[None, :], 0.0)
+    powers = select(row == column, jnp.stack([h**k for k in range(exact)])[None, :], 0.0)
     missed = jnp.abs(others[-1]) + jnp.abs(others[-2]) / 16
     return jnp.concatenate([motion, powers, others], axis=1), jnp.pad(missed, (known, 0))
 
@@ -272,10 +279,10 @@ def threshold(rtol: float, dtype) -> float:
 def factor_of_step(ratio, order: int):
     """Ratio of the next step to this one, and whether this one is accepted; ``ratio``: its error
     over the tolerance, which may be undefined where the step is much too long."""
-    ratio = jnp.where(jnp.isnan(ratio), jnp.inf, ratio)
+    ratio = select(jnp.isnan(ratio), jnp.inf, ratio)
     factor = 0.9 * jnp.exp(jnp.log(jnp.maximum(ratio, 1e-12)) / -order)
     accepted = jax.lax.stop_gradient(ratio <= 1.0)
-    return jnp.where(accepted, jnp.clip(factor, 0.3, 6.0), jnp.clip(factor, 0.1, 0.8)), accepted
+    return select(accepted, jnp.clip(factor, 0.3, 6.0), jnp.clip(factor, 0.1, 0.8)), accepted
 
 
 def _start(piece: SmoothPiece, h, frozen: SmoothPiece | None):
@@ -431,7 +438,7 @@ def _terms(piece: SmoothPiece, s, q, v, v_scale) -> Float[Array, " n"]:
     size = jnp.concatenate([jnp.maximum(jnp.abs(q), piece.state.q_scale), v_scale])
     along = jnp.split(jnp.sign(generic_change(piece.prepared.inertia_scale)) * size, 2)
     _, found = jax.jvp(functools.partial(piece.acceleration, s), [q, v], along)
-    return jnp.where(jnp.isfinite(found), jnp.abs(found), 0.0)
+    return select(jnp.isfinite(found), jnp.abs(found), 0.0)
 
 
 def _error(rtol: float, piece: SmoothPiece, found: Stages, h, unbalanced):
@@ -467,5 +474,5 @@ def _error(rtol: float, piece: SmoothPiece, found: Stages, h, unbalanced):
     relative = jax.lax.stop_gradient(relative)
     # All numbers that enter the polynomials take part.
     whole = relative + jnp.sum(found.dense) + jnp.sum(found.slopes)
-    relative = jnp.where(jnp.isfinite(whole), relative, jnp.inf)
+    relative = select(jnp.isfinite(whole), relative, jnp.inf)
     return relative / rtol, jnp.minimum(relative, rtol) * 10

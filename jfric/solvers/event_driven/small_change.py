@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.runge_kutta import Stages
 from jfric.solvers.event_driven.mode_equations import ModeEquations
@@ -46,7 +47,7 @@ def change_error(
     q_scale = jnp.maximum(size[:n], h * v_scale)
     scale = jnp.maximum(jnp.concatenate([q_scale, v_scale]), jnp.finfo(h.dtype).tiny)
     relative = jnp.max(jnp.abs(moved.error) / scale) / ALLOWED
-    return jax.lax.stop_gradient(jnp.where(jnp.isfinite(relative), relative, 0.0))
+    return jax.lax.stop_gradient(select(jnp.isfinite(relative), relative, 0.0))
 
 
 def change_after(
@@ -55,5 +56,5 @@ def change_after(
     """Small change for the next implicit step: the result ``end`` of the last step if it ``moves``,
     the one ``before`` if it does not, and a new one where the mode does not go on."""
     new = generic_change(prepared.inertia_scale)
-    end = jnp.where(jnp.all(jnp.isfinite(end)), end, new)
-    return jax.lax.stop_gradient(jnp.where(goes_on, jnp.where(moves, end, before), new))
+    end = select(jnp.all(jnp.isfinite(end)), end, new)
+    return jax.lax.stop_gradient(select(goes_on, select(moves, end, before), new))

@@ -8,7 +8,6 @@ reactions.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from typing import Self
 
@@ -19,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.contact import rules
+from jfric.numerics.choice import select
 from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import inverse, matmul, matvec
 from jfric.results.modes import Mode
@@ -86,10 +86,10 @@ class SmoothPiece(eqx.Module):
         if elements:
             at = jnp.asarray(elements)
             mode = state.mode[at]
-            ratio = jnp.where(mode == Mode.SLIP_NEG, negative[at], 0.0)
-            ratio = jnp.where(mode == Mode.SLIP_POS, -positive[at], ratio)
+            ratio = select(mode == Mode.SLIP_NEG, negative[at], 0.0)
+            ratio = select(mode == Mode.SLIP_POS, -positive[at], ratio)
             # A contact that others hold carries its static limit.
-            change = jnp.where(self.equations.held[at], 0.0, ratio - self.equations.sliding[at])
+            change = select(self.equations.held[at], 0.0, ratio - self.equations.sliding[at])
             found = jnp.concatenate([found, change * normal[at]])
         old = now = self.equations
         if contacts:
@@ -136,10 +136,10 @@ class SmoothPiece(eqx.Module):
             grown, positive = carried.share * loads[None, :], state.segment[places] == 0
             fading, squares = mechanics.carried.parts(grown, loads, positive)
         one, mode = jnp.ones_like(normal[0]), state.mode[: self.prepared.nf]
-        speed = jnp.where(mode == Mode.SLIP_NEG, -1.0, 1.0) * gamma[: self.prepared.nf]
+        speed = select(mode == Mode.SLIP_NEG, -1.0, 1.0) * gamma[: self.prepared.nf]
         left = [
             # Rounding errors of a contact that sticks are no sliding.
-            one if law is None else jnp.where(mode[i] == Mode.STICK, 1.0, continued(law, x)[0])
+            one if law is None else select(mode[i] == Mode.STICK, 1.0, continued(law, x)[0])
             for i, (law, x) in enumerate(zip(mechanics.fades, speed, strict=True))
         ]
         return mechanics.excess(state.t + s, q, normal, fading, squares, jnp.stack(left))
@@ -150,7 +150,7 @@ class SmoothPiece(eqx.Module):
         accelerations."""
         rows, normals = self.plane_rows
         slid = rules.slides(self.state.mode[rows]) & (self.state.mode[rows] != Mode.OPEN)
-        ratio = jnp.where(slid, -ratio[rows], 0.0)
+        ratio = select(slid, -ratio[rows], 0.0)
         alone = matvec(equations.L[normals], f) + matvec(equations.Q[normals], c)
         gain = self.gain(equations, ratio)
         pressed = alone / gain[0] if len(alone) == 1 else matvec(inverse(gain), alone)
@@ -203,8 +203,8 @@ class SmoothPiece(eqx.Module):
             margin = limits.margin(normal[i], friction[rows])
             size = limits.limit(normal[i]) if i < nf else jnp.ones_like(margin)
             if self.onset is not None:
-                size = jnp.where(self.onset.rests[k] & self.onset.holds[k], -size, size)
-            found.append(jnp.where(self.state.mode[i] == Mode.STICK, margin, size))
+                size = select(self.onset.rests[k] & self.onset.holds[k], -size, size)
+            found.append(select(self.state.mode[i] == Mode.STICK, margin, size))
         return jnp.stack(found)
 
     def at(self, s, q, v) -> Float[Array, " z"]:
@@ -228,16 +228,19 @@ class SmoothPiece(eqx.Module):
             w.append(matvec(self.g.A, w[-1]))
 
         def value(s, q, v):
-            return self.others(s, q, v, basis_after(self.prepared, self.g, s))
+            w = basis_after(self.prepared, self.g, s)
+            others = self.others(s, q, v, w)
+            z = jnp.concatenate([q, v, w, others[: len(others) - margins]])
+            return jnp.concatenate([matvec(self.rates[:, : len(z)], z), others])
 
         start, none = jnp.zeros_like(self.state.t), jnp.zeros_like(q)
-        motion, others = [q, v], []
+        motion, others, margins = [q, v], [], len(self.prepared.mechanics.planes)
         nothing = jnp.zeros((self.rates.shape[1] - 2 * len(q) - len(w[0]),), q.dtype)
         if len(nothing):
             # Derivatives of order k follow from the motion up to order k + 1.
-            motion.append(self.acceleration(start, q, v))
-            motion.append(taylor(along(self.acceleration, *motion), start, 1)[1])
-            others = taylor(along(value, *motion), start, 2)
+            values = jnp.stack(along_motion(value, start, q, v))
+            motion += [*values[:2, : len(q)]]
+            others = [*values[:, len(q) :]]
         for k in range(len(motion) - 2, 3):
             z = jnp.concatenate([motion[k], motion[k + 1], w[k], *others[k : k + 1]])
             motion.append(matvec(self.rates, z))
@@ -245,9 +248,15 @@ class SmoothPiece(eqx.Module):
         found = zip(motion, [*motion[1:], none], w, others, strict=True)
         return jnp.stack([jnp.concatenate(parts) for parts in found])
 
-    def frozen(self) -> Self:
-        """The piece without derivatives."""
-        return jax.lax.stop_gradient(self)
+    def frozen(self, still: tuple | None = None) -> Self:
+        """The piece without derivatives; ``still``: the system, the equations and the state without
+        derivatives, where they are known."""
+        if still is None:
+            return jax.lax.stop_gradient(self)
+        known = dict(zip(("prepared", "equations", "state"), still, strict=True))
+        fields = [f for f in dataclasses.fields(self) if not f.metadata.get("static")]
+        own = {f.name: getattr(self, f.name) for f in fields if f.name not in known}
+        return dataclasses.replace(self, **known, **jax.lax.stop_gradient(own))
 
     def force_sizes(self, z: Float[Array, "5 z"]) -> Float[Array, "3 n"]:
         """Magnitudes of the forces except unknown reactions, from the derivatives at the start."""
@@ -267,26 +276,17 @@ class SmoothPiece(eqx.Module):
         return Quantities(*(matmul(z, jnp.abs(x)) for x in self.system.quantities))
 
 
-def along(function: Callable, q, v, *higher) -> Callable:
-    """Function of the time ``s`` alone: ``function(s, q, v)`` along a motion with the derivatives
-    ``q``, ``v`` and ``higher`` ones, (n,) each, at its start."""
-    known = (q, v, *higher)
+def along_motion(function: Callable, s, q, v) -> list[Array]:
+    """``function(s, q, v)`` and its first two derivatives by the time ``s`` along the motion from
+    ``q`` and ``v`` (n,), whose accelerations are the first entries of its values."""
+    one, n = jnp.ones_like(s), len(q)
 
-    def at(s):
-        powers = [s**k / math.factorial(k) for k in range(len(known))]
-        place = sum((c * x for c, x in zip(powers, known, strict=True)), jnp.zeros_like(q))
-        speed = sum((c * x for c, x in zip(powers, known[1:], strict=False)), jnp.zeros_like(q))
-        return function(s, place, speed)
+    def rate(s, q, v):
+        values, change = jax.linearize(function, s, q, v)
+        return change(one, v, values[:n]), values
 
-    return at
-
-
-def taylor(function: Callable, s, order: int) -> list[Array]:
-    """``function`` and its derivatives at ``s``, up to ``order``."""
-    if order == 0:
-        return [function(s)]
-    values, rates = jax.jvp(lambda s: taylor(function, s, order - 1), (s,), (jnp.ones_like(s),))
-    return [*values, rates[-1]]
+    first, change, values = jax.linearize(rate, s, q, v, has_aux=True)
+    return [values, first, change(one, v, values[:n])]
 
 
 def smooth_piece(
@@ -347,7 +347,7 @@ def smooth_piece(
             elongation=wider.elongation.at[mechanics.carried.places, at:].add(of_loads),
         )
     constant = jnp.arange(g.w.shape[0]) == 0
-    given = g.force + jnp.where(constant, (equations.f + force)[:, None], 0.0)
+    given = g.force + select(constant, (equations.f + force)[:, None], 0.0)
     forces = jnp.concatenate([-equations.K, -equations.C, given, by_force], axis=1)
     before = ((0, 0), (forces.shape[1] - count, 0))
     system = build(
@@ -380,7 +380,7 @@ def curved_forces(mechanics: Mechanics, state: State, g: Given, t, q, v, w) -> F
         rows, places = carried.lines(mechanics.piecewise, state.segment), carried.places
         load = matvec(rows.q, q) + matvec(rows.v, v) + matvec(g.elongation[places], w)
         load = load + carried.of_curved(mechanics.axes, t, q, v)
-        loads = load, jnp.where(state.segment[places] == 0, load, -load)
+        loads = load, select(state.segment[places] == 0, load, -load)
     return found + bristles.force(rate, v, bristles.sides(state.segment), loads)
 
 

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.contact import rules
 from jfric.contact.pivoting import Pivoting, start_pivoting
 from jfric.contact.shared_loads import Sharing
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
 from jfric.results.status import Status
@@ -208,10 +209,10 @@ def _on_joints(prepared: Prepared, t, q, v):
     if tied is None or varying is None or varying.joints is None:
         return q, v
     near = ~jax.lax.stop_gradient(tied.fails(v, q, v))
-    q = jnp.where(near, varying.joints.put_on(tied, t, q), q)
+    q = select(near, varying.joints.put_on(tied, t, q), q)
     here = prepared.at(t, q, v).mechanics.tied
     assert here is not None
-    return q, jnp.where(near, v + off_velocity(here, v), v)
+    return q, select(near, v + off_velocity(here, v), v)
 
 
 def unlogged(state: State) -> Bool[Array, ""]:
@@ -279,7 +280,7 @@ def modes_at(prepared: Prepared, t, q, v) -> Int[Array, " nt"]:
         )
         gap_zero = constants(q.dtype).zero * scale
         is_open = rules.starts_open(gap, gap_zero, velocity[nt:], small[nt:])
-        mode = mode.at[nf:].set(jnp.where(is_open, Mode.OPEN, mode[nf:]))
+        mode = mode.at[nf:].set(select(is_open, Mode.OPEN, mode[nf:]))
     return together(prepared, mode).astype(jnp.int32)
 
 

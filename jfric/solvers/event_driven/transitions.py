@@ -15,6 +15,7 @@ from jfric.contact.contact_lcp import solve_contacts
 from jfric.contact.contact_methods import solve_impulses
 from jfric.contact.contact_problem import ContactProblem
 from jfric.contact.shared_loads import Limits, Preload, Sharing, exchange, preload
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import diagonal_of, matmul, matvec
 from jfric.numerics.loops import once, where_any
 from jfric.numerics.tolerances import tolerances
@@ -80,25 +81,25 @@ def guard_signs(
     if prepared.mechanics.planes:
         # Where sliding in a plane begins at rest, none of its guards is zero for that reason.
         slid = rules.slides(state.mode) & prepared.mechanics.in_plane
-        known = jnp.where(jnp.pad(slid, (0, known.shape[0] - slid.shape[0])), 0, known)
+        known = select(jnp.pad(slid, (0, known.shape[0] - slid.shape[0])), 0, known)
     zero, nt = list(step.zero), prepared.nt
     of_sliding = rules.zero_acceleration(zero[1][:nt], state.mode, known[:nt])
     zero[1] = jnp.concatenate([of_sliding, zero[1][nt:]])
     if state.sharing is not None and state.sharing.preload is not None:
         # When the last preload has failed, what holds at rest is known less well than forces are.
         lifts = jnp.pad(~closed & (known[:nt] == 2), (0, len(known) - nt))
-        zero[2] = zero[2] * jnp.where(lifts, tolerances(leading.dtype).known, 1.0)
+        zero[2] = zero[2] * select(lifts, tolerances(leading.dtype).known, 1.0)
     order = once(rules.guard_order(leading, zero, known=known, of_force=of_force), on)
     if state.sharing is not None and state.sharing.tight is not None:
         # Tight limits are zero by construction.
         tight = jnp.pad(state.sharing.tight, (0, len(others)))
-        order = jnp.where(tight, len(leading), order)
+        order = select(tight, len(leading), order)
     drift = motion = jnp.zeros(dependent.shape, jnp.int32)
     if step.relative_leading.shape[1]:
         relative = jax.lax.stop_gradient(step.relative_leading)
         moves = rules.guard_sign(relative, step.relative_zero)
-        motion = jnp.where(moves.null, 0, jnp.where(moves.violated, -1, 1)).astype(jnp.int32)
-        drift = jnp.where(dependent, motion, 0)
+        motion = select(moves.null, 0, select(moves.violated, -1, 1)).astype(jnp.int32)
+        drift = select(dependent, motion, 0)
     shared = motion if prepared.shares else None
     speeds = None
     if prepared.mechanics.planes and step.relative_leading.shape[1]:
@@ -109,11 +110,11 @@ def guard_signs(
 def _falling_speeds(prepared: Prepared, step: Step, state: State) -> Float[Array, " np"]:
     gamma, rate = jax.lax.stop_gradient(step.relative_leading[:2])
     small, found = jax.lax.stop_gradient(step.relative_zero[0]), []
-    ratio = jnp.abs(gamma) / jnp.where(small > 0, small, 1.0)
+    ratio = jnp.abs(gamma) / select(small > 0, small, 1.0)
     for rows in map(np.asarray, prepared.mechanics.planes):
         slid = rules.slides(state.mode[rows[0]]) & (state.known[rows[0]] == 0)
         falls = slid & (jnp.sum(gamma[rows] * rate[rows]) <= 0.0)
-        found.append(jnp.where(falls, jnp.max(ratio[rows]), jnp.inf))
+        found.append(select(falls, jnp.max(ratio[rows]), jnp.inf))
     return jnp.stack(found)
 
 
@@ -136,7 +137,7 @@ def release_after_jump(prepared: Prepared, state: State, prescribed) -> State:
     if prepared.mechanics.base_functions and prepared.mechanics.piecewise.count:
         # An elongation that was constant may begin to change.
         elements = slice(2 * nt, 2 * (nt + prepared.mechanics.piecewise.count))
-        known = jnp.where(may_jump(prepared, state), 0, state.known[elements])
+        known = select(may_jump(prepared, state), 0, state.known[elements])
         state = eqx.tree_at(lambda s: s.known, state, state.known.at[elements].set(known))
     if nt == 0 or not any((*prepared.mechanics.belts, *prepared.mechanics.base_functions)):
         return state
@@ -149,7 +150,7 @@ def release_after_jump(prepared: Prepared, state: State, prescribed) -> State:
     )
     for rows in map(np.asarray, prepared.mechanics.planes):
         i = rows[0]
-        known = known.at[i].set(jnp.where(jumped[rows].any(), 0, known[i]))
+        known = known.at[i].set(select(jumped[rows].any(), 0, known[i]))
     known, mode = state.known.at[:nt].set(known), together(prepared, mode)
     return eqx.tree_at(lambda s: (s.mode, s.known), state, (mode, known))
 
@@ -176,7 +177,7 @@ def at_rest(prepared: Prepared, state: State, signs: Signs) -> Bool[Array, " nt"
     if signs.speeds is not None:
         # Others at rest hold the velocity with which a plane slides, or it stops with them.
         others = rests | (rules.slides(state.mode) & (state.known[: prepared.nt] >= 1))
-        limit = jnp.where(others.any(), TOGETHER, 1.0)
+        limit = select(others.any(), TOGETHER, 1.0)
         for k, rows in enumerate(map(np.asarray, prepared.mechanics.planes)):
             rests = rests.at[rows].set(signs.speeds[k] <= limit)
     return rests
@@ -213,27 +214,27 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
         i, others = rows[0], rows[1:]
         sticks = mode[i] == Mode.STICK
         carried = sticks & (signs.drift[rows] != 0).any()
-        other = jnp.where(sticks, Mode.SLIP_POS, Mode.STICK)
-        both = jnp.where(first.violated[i] | carried, other, mode[i])
+        other = select(sticks, Mode.SLIP_POS, Mode.STICK)
+        both = select(first.violated[i] | carried, other, mode[i])
         if i >= nf:
             is_open = mode[i] == Mode.OPEN
             pulls = second.violated[i] & ~(sticks & first.violated[i])
             pulls = pulls | (signs.drift[nt + i - nf] > 0)
             closes = rules.plane_mode(closed[rows])
-            both = jnp.where(pulls, Mode.OPEN, both)
-            both = jnp.where(is_open, jnp.where(first.violated[i], closes, Mode.OPEN), both)
+            both = select(pulls, Mode.OPEN, both)
+            both = select(is_open, select(first.violated[i], closes, Mode.OPEN), both)
             touching = touching.at[others].set(touching[i])
         following = following.at[rows].set(both)
     # A contact at rest is no reason for others to move: it sticks before they are judged.
     rests = at_rest(prepared, state, signs)
     first_rests = rests.any() & ~found.hits.any()
-    following = jnp.where(first_rests, jnp.where(rests, Mode.STICK, mode), following)
+    following = select(first_rests, select(rests, Mode.STICK, mode), following)
     segment = state.segment
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:
         ns = piecewise.count
         g1, g2 = jnp.split(signs.violated[2 * nt : 2 * (nt + ns)], 2)
-        segment = jnp.where(first_rests, segment, piecewise.following(segment, g1, g2))
+        segment = select(first_rests, segment, piecewise.following(segment, g1, g2))
     violated = jnp.concatenate([(following != mode) | found.pressed, segment != state.segment])
     for _, *others in prepared.mechanics.planes:
         violated = violated.at[np.asarray(others)].set(False)
@@ -262,7 +263,7 @@ def share_loads(
     fixed = jnp.concatenate([sticks & prepared.unlimited, jnp.zeros((nt,), bool)])
     of_force = jnp.concatenate([sticks, sticks | presses])
     violated, null = signs.violated[: 2 * nt], signs.null[: 2 * nt]
-    passed = of_force & jnp.where(fixed, ~null, violated)
+    passed = of_force & select(fixed, ~null, violated)
     of_contact = jnp.pad(passed[:nt] | passed[nt:], (0, transition.violated.shape[0] - nt))
     others = transition.violated & ~of_contact
     # Where different shares would move something, none must be chosen.
@@ -279,7 +280,7 @@ def share_loads(
 
     found, helps = where_any(needed, rearranged, (now, jnp.asarray(False)))
     helps = helps & needed
-    return jax.tree.map(lambda x, y: jnp.where(helps, x, y), found, now), helps
+    return jax.tree.map(lambda x, y: select(helps, x, y), found, now), helps
 
 
 def _preload(prepared: Prepared, state: State, null, step: Step, of_force, fixed) -> Preload:
@@ -292,7 +293,7 @@ def _preload(prepared: Prepared, state: State, null, step: Step, of_force, fixed
     m = len(reactions)
     size = jnp.concatenate([reactions, values.normal])
     largest = jnp.max(jnp.abs(size), initial=0.0)
-    scale = jnp.where(largest > 0, largest, 1.0)
+    scale = select(largest > 0, largest, 1.0)
     given = matvec(rows[:, m:], values.normal / scale)
     planes = [np.asarray(own) for own in mechanics.planes if len(own) == 2]
 
@@ -332,9 +333,9 @@ def one_motion(
     touches = (mode == Mode.OPEN) & signs.null[:nt] & (jnp.arange(nt) >= nf)
     assert signs.motion is not None
     motion = signs.motion[:nt]
-    closed = jnp.where(motion == 0, Mode.STICK, rules.slip(motion > 0))
-    closed = jnp.where(prepared.frictionless, Mode.SLIP_POS, closed)
-    wider = jnp.where(equations.held & limited, Mode.STICK, jnp.where(touches, closed, mode))
+    closed = select(motion == 0, Mode.STICK, rules.slip(motion > 0))
+    closed = select(prepared.frictionless, Mode.SLIP_POS, closed)
+    wider = select(equations.held & limited, Mode.STICK, select(touches, closed, mode))
     wider, asked = wider.astype(mode.dtype), jnp.any(wider != mode)
     pairs = np.asarray(prepared.mechanics.contact_planes, int)
     if len(pairs):
@@ -355,7 +356,7 @@ def _with_friction_in_planes(prepared: Prepared, state: State) -> Prepared:
     for rows in map(np.asarray, prepared.mechanics.planes):
         along = gamma[rows]
         rests = (state.known[rows[0]] >= 1) | jnp.all(along == 0.0)
-        gamma = gamma.at[rows].set(jnp.where(rests, jnp.ones_like(along), along))
+        gamma = gamma.at[rows].set(select(rests, jnp.ones_like(along), along))
     pair = kinetic(prepared, state, gamma)
     return eqx.tree_at(lambda p: (p.kinetic_positive, p.kinetic_negative), prepared, pair)
 
@@ -375,13 +376,13 @@ def modes_from_rest(
     judge higher derivatives afterwards.
     """
     step, g = start
-    s = jnp.where(state.pivoting.restarts == 0, 0.0, SOON).astype(step.h.dtype)
+    s = select(state.pivoting.restarts == 0, 0.0, SOON).astype(step.h.dtype)
     values = step.at(prepared, s)
     prescribed = matvec(g.acceleration, basis_after(prepared, g, s * step.h))
     nt, nf = prepared.nt, prepared.nf
     mode, order = state.mode, signs.order[:nt]
     slips = rules.slides(mode)
-    direction = jnp.where(mode == Mode.SLIP_POS, 1.0, jnp.where(mode == Mode.SLIP_NEG, -1.0, 0.0))
+    direction = select(mode == Mode.SLIP_POS, 1.0, select(mode == Mode.SLIP_NEG, -1.0, 0.0))
     rests = (mode == Mode.STICK) | (slips & (order >= 1))
     velocity = relative_velocities(prepared, state.t, state.v)[:nt]
     small = velocity_tolerance(prepared, state.t, state.v_scale)[:nt]
@@ -391,27 +392,27 @@ def modes_from_rest(
     if prepared.mechanics.planes:
         # Only the direction of sliding counts, and a plane that has begun to slide may hold.
         begins = (mode == Mode.STICK) | (slips & (state.known[:nt] >= 1))
-        rests = jnp.where(in_plane, begins | at_rest(prepared, state, signs), rests)
-        direction = jnp.where(in_plane, 0.0, direction)
-    direction = jnp.where(is_open, jnp.sign(velocity), direction)
+        rests = select(in_plane, begins | at_rest(prepared, state, signs), rests)
+        direction = select(in_plane, 0.0, direction)
+    direction = select(is_open, jnp.sign(velocity), direction)
     touching = (~is_open | (order >= 2))[nf:]
     near = jnp.concatenate([jnp.ones((nf,), bool), touching])
     reactions = jnp.concatenate([values.lambda_t, values.lambda_n])
     if prepared.mechanics.planes:
         # A plane that slides keeps its present friction.
         kept = jnp.pad(in_plane & ~rests, (0, prepared.nu))
-        reactions = jnp.where(kept, 0.0, reactions)
+        reactions = select(kept, 0.0, reactions)
     free = matvec(prepared.W, values.a) - prescribed
     normal_force = jnp.concatenate([values.normal, jnp.zeros((prepared.nu,), free.dtype)])
     # A contact at rest is held up to its static limit.
-    positive = jnp.where(rests, prepared.static_positive, prepared.kinetic_positive)
-    negative = jnp.where(rests, prepared.static_negative, prepared.kinetic_negative)
+    positive = select(rests, prepared.static_positive, prepared.kinetic_positive)
+    negative = select(rests, prepared.static_negative, prepared.kinetic_negative)
     problem = ContactProblem(
         D=prepared.D,
         gamma=free - matvec(prepared.D, reactions),
         decided=rests & near & ~prepared.frictionless,
         touching=touching,
-        sliding=jnp.where(prepared.frictionless, 0.0, direction),
+        sliding=select(prepared.frictionless, 0.0, direction),
         mu_positive=positive[nf:],
         mu_negative=negative[nf:],
         cap_positive=positive * normal_force,
@@ -421,7 +422,7 @@ def modes_from_rest(
     if not problem.planes:
         return solve_contacts(problem, needed=needed).mode
     found = solve_impulses(problem)
-    return jnp.where(found.status == int(Status.OK), found.mode, mode)
+    return select(found.status == int(Status.OK), found.mode, mode)
 
 
 def compliances(prepared: Prepared, P) -> Float[Array, " nt"]:
@@ -450,15 +451,15 @@ def predict(
     )
     mode = rules.predicted_mode(state.mode, fired[:nt], fired[nt : 2 * nt], trial, stays)
     if prepared.shares:
-        mode = jnp.where(redundant & (state.mode == Mode.STICK), Mode.STICK, mode)
+        mode = select(redundant & (state.mode == Mode.STICK), Mode.STICK, mode)
     for rows in map(np.asarray, prepared.mechanics.planes):
         # The mode of rest decides the next one.
         i = rows[0]
         stops = fired[i] & (state.mode[i] != Mode.OPEN)
-        both = jnp.where(stops, Mode.STICK, state.mode[i])
-        both = jnp.where(fired[nt + i], Mode.OPEN, both)
+        both = select(stops, Mode.STICK, state.mode[i])
+        both = select(fired[nt + i], Mode.OPEN, both)
         if prepared.shares:
-            both = jnp.where(redundant & (state.mode[i] == Mode.STICK), Mode.STICK, both)
+            both = select(redundant & (state.mode[i] == Mode.STICK), Mode.STICK, both)
         mode = mode.at[rows].set(both)
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:
@@ -496,7 +497,7 @@ def break_away(prepared: Prepared, state: State, force) -> State:
     sign = rules.guard_sign([matvec(limits.guards, limits.z)], [zero])
     first, second = (rules.GuardSign(*(x[k : k + nt] for x in sign)) for k in (0, nt))
     found = rules.next_mode(prepared.kind, stuck.mode, first, second, stuck.mode).mode
-    mode = jnp.where(state.mode == Mode.STICK, found, state.mode)
+    mode = select(state.mode == Mode.STICK, found, state.mode)
     known = known_after(prepared, state, mode, state.segment, nobody, state.known)
     return eqx.tree_at(lambda s: (s.mode, s.known), state, (mode, known))
 
@@ -521,6 +522,6 @@ def known_after(
         moved = segment != state.segment
         for g in (0, 1):
             kept = state.known[2 * nt + g * ns : 2 * nt + (g + 1) * ns]
-            parts.append(jnp.where(moved, zero[:, g], kept))
+            parts.append(select(moved, zero[:, g], kept))
     parts.append(state.known[2 * (nt + piecewise.count) :])
     return jnp.concatenate(parts).astype(jnp.int32)

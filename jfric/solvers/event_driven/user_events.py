@@ -18,6 +18,7 @@ from jax.interpreters.partial_eval import dce_jaxpr
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
+from jfric.numerics.choice import select
 from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import diagonal_of, matvec
 from jfric.numerics.polynomials import horner, nodes_and_fit, powers, through_ends
@@ -91,10 +92,10 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
         end = curves[0, 0] + step.h
         unit = jnp.finfo(end.dtype).eps * jnp.maximum(jnp.abs(curves[0, 0]), jnp.abs(end))
         found, error = _interpolated(values, curves, end - unit)
-        columns = jnp.where(affine, columns, found)
-        remainder = jnp.where(affine, remainder, error)
+        columns = select(affine, columns, found)
+        remainder = select(affine, remainder, error)
     columns_now = jax.lax.stop_gradient(columns)
-    factor = jnp.where(affine, 1.0, INTERPOLATED)
+    factor = select(affine, 1.0, INTERPOLATED)
     # The size of the terms on the whole step does not bound the value at its start.
     here = factor * (jnp.abs(still[3]) @ now + jnp.abs(columns_now[0]))
     since = factor * (jnp.abs(still[3]) @ moving + jnp.sum(jnp.abs(columns_now[1:]), axis=0))
@@ -111,18 +112,16 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
     moved = jnp.abs(leading[0] - watch.value) > rounded
     near = limits.known * small
     exact = moved | (watch.exact & (jnp.abs(leading[0]) <= near))
-    zero = jnp.where(exact, unit * here, small)
-    zero = jnp.stack(
-        [zero, count * first, *[count * jnp.where(affine, since, scale)] * (LEADING - 2)]
-    )
+    zero = select(exact, unit * here, small)
+    zero = jnp.stack([zero, count * first, *[count * select(affine, since, scale)] * (LEADING - 2)])
     known = watch.known & ~moved & (jnp.abs(leading[0]) <= jnp.maximum(rounded, near))
     sign = rules.guard_sign(leading, zero, known=known.astype(jnp.int32))
-    orientation = jnp.where(sign.violated, -1, 1)
+    orientation = select(sign.violated, -1, 1)
     # A value that starts at zero, or is known there, has only the errors of the motion since then.
     begins = sign.order >= 1
-    missing = constants(scale.dtype).rounding * jnp.where(affine & begins, since, scale)
+    missing = constants(scale.dtype).rounding * select(affine & begins, since, scale)
     if flow.lands:
-        missing = jnp.where(exact | begins, missing + count * since, count * scale)
+        missing = select(exact | begins, missing + count * since, count * scale)
     remainder = remainder + missing
     joined = _behind(
         step, orientation[None] * columns, orientation[None] * leading, zero, remainder
@@ -168,28 +167,28 @@ def decide(events: UserEvents, state: State, seen: Seen, settled) -> Decision:
     """Events that fire: those that were away from zero before this instant, and no longer are."""
     watch, t = state.watch, jax.lax.stop_gradient(state.t)
     assert watch is not None
-    now = jnp.where(seen.signs.order >= 1, 0, seen.orientation)
+    now = select(seen.signs.order >= 1, 0, seen.orientation)
     arrived = settled & (watch.side != 0) & (now != watch.side)
     up = events.mask(lambda e: e.direction != "down")
     down = events.mask(lambda e: e.direction != "up")
-    fires = arrived & jnp.where(watch.side < 0, up, down)
+    fires = arrived & select(watch.side < 0, up, down)
     changing = fires & events.mask(lambda e: e.changes)
     changes = jnp.any(changing)
     soon = tolerances(t.dtype).chatter_time * (t - jax.lax.stop_gradient(state.start))
     # A value that has not left zero since then is back below its resolution.
     near = (watch.changed > -jnp.inf) & ~watch.far
     accumulates = jnp.any(changing & ((t - watch.changed < soon) | near))
-    logged = jnp.where(fires, watch.side, watch.pending)
+    logged = select(fires, watch.side, watch.pending)
     stops = settled & ~changes & jnp.any((logged != 0) & events.mask(lambda e: e.stops))
-    changed = jnp.where(changing, t, watch.changed)
-    order = jnp.where(seen.signs.null, 0, seen.signs.order)
+    changed = select(changing, t, watch.changed)
+    order = select(seen.signs.null, 0, seen.signs.order)
     through = (order >= 2) & (watch.pending * seen.orientation < 0)
     passes = settled & jnp.any(through & events.mask(lambda e: e.changes))
     through = (order >= 1) & (seen.columns[0] * seen.orientation < 0)
     starts = settled & ~state.settled & jnp.any(through)
     # If it began just before zero, the motion would fire the event at once.
     begins = (watch.side == 0) & ~watch.known & (watch.pending == 0) & (order >= 1)
-    begins = begins & jnp.where(seen.orientation > 0, up, down) & (state.t == state.start)
+    begins = begins & select(seen.orientation > 0, up, down) & (state.t == state.start)
     starts = starts | (settled & jnp.any(begins & events.mask(lambda e: e.changes or e.stops)))
     found = arrived, fires, logged, changes, stops, changing, changed, accumulates
     return Decision(*found, passes, starts)
@@ -203,36 +202,34 @@ def watch_after(
     ``jumps``: whether they change positions or velocities."""
     watch = state.watch
     assert watch is not None
-    side = jnp.where(decision.arrived, 0, watch.side)
+    side = select(decision.arrived, 0, watch.side)
     # A touch fires where it can no longer be distinguished from zero: it has left zero once it is
     # farther away. A value moved by a change leaves at once: it may come back from any height.
-    zero = jnp.where(seen.signs.order >= 1, 2.0 * jnp.abs(seen.columns[0]), 0.0)
+    zero = select(seen.signs.order >= 1, 2.0 * jnp.abs(seen.columns[0]), 0.0)
     zero = jnp.maximum(zero, ROUNDINGS * jnp.finfo(zero.dtype).eps * watch.largest)
-    near = jnp.where(decision.arrived, jnp.where(decision.changes, 0.0, zero), watch.near)
+    near = select(decision.arrived, select(decision.changes, 0.0, zero), watch.near)
     until = _until(seen.columns, jax.lax.stop_gradient(s))
     left = (near == 0) | (jnp.max(jnp.abs(until), axis=0) > near)
-    after = jnp.where(seen.signs.null | ((side == 0) & ~left), 0, seen.orientation)
-    pending = jnp.where(settles, 0, decision.logged)
+    after = select(seen.signs.null | ((side == 0) & ~left), 0, seen.orientation)
+    pending = select(settles, 0, decision.logged)
     # A value that counts as zero at the start of a motion still does where this ends at zero.
-    kept = jnp.where(seen.signs.order >= 1, watch.largest, 0.0)
+    kept = select(seen.signs.order >= 1, watch.largest, 0.0)
     resolution = ROUNDINGS * jnp.finfo(until.dtype).eps * seen.here
     leaves = moves & (jnp.max(seen.orientation[None] * until, axis=0) > resolution)
     far = ~decision.changing & (watch.far | leaves)
     return Watch(
-        side=jnp.where(moves, after, side).astype(jnp.int32),
+        side=select(moves, after, side).astype(jnp.int32),
         pending=pending.astype(jnp.int32),
         count=watch.count + (settles & (decision.logged != 0)).astype(jnp.int32),
-        known=jnp.where(moves, fired, watch.known),
-        largest=jnp.where(
-            moves, jnp.maximum(seen.scale, kept), jnp.maximum(watch.largest, seen.here)
-        ),
-        value=jnp.where(jumps, seen.columns[0], jnp.where(moves, jnp.nan, watch.value)),
-        exact=jnp.where(decision.arrived, decision.changes, seen.exact),
+        known=select(moves, fired, watch.known),
+        largest=select(moves, jnp.maximum(seen.scale, kept), jnp.maximum(watch.largest, seen.here)),
+        value=select(jumps, seen.columns[0], select(moves, jnp.nan, watch.value)),
+        exact=select(decision.arrived, decision.changes, seen.exact),
         near=near,
         changed=decision.changed,
         far=far,
         stopped=watch.stopped | decision.stops,
-        q_before=jnp.where(unlogged(state), watch.q_before, state.q),
+        q_before=select(unlogged(state), watch.q_before, state.q),
         numbers=watch.numbers,
     )
 
@@ -259,7 +256,7 @@ def penetrates(prepared: Prepared, t, q) -> Bool[Array, ""]:
 def _curves(prepared: Prepared, state: State, step: Step) -> Float[Array, "p x"]:
     """Polynomials of time, position, velocity, acceleration, friction and normal forces."""
     index = jnp.arange(step.table.shape[0])
-    time = jnp.where(index == 0, state.t, jnp.where(index == 1, step.h, 0.0))
+    time = select(index == 0, state.t, select(index == 1, step.h, 0.0))
     return jnp.concatenate([time[:, None], *step.polynomials(prepared)[:5]], axis=1)
 
 
@@ -329,11 +326,11 @@ def _refined(values: Callable, curves, fired, s):
 
     def newton(s):
         value, slope = jax.jvp(along, (s,), (jnp.ones_like(s),))
-        step = -value / jnp.where(slope == 0, 1.0, slope)
-        return s + jnp.where(jnp.abs(jax.lax.stop_gradient(step)) <= NEAR, step, 0.0)
+        step = -value / select(slope == 0, 1.0, slope)
+        return s + select(jnp.abs(jax.lax.stop_gradient(step)) <= NEAR, step, 0.0)
 
     found = jax.lax.stop_gradient(newton(newton(jax.lax.stop_gradient(s))))
-    return jnp.where(jnp.any(fired), newton(newton(found)), s)
+    return select(jnp.any(fired), newton(newton(found)), s)
 
 
 def _behind(step: Step, columns, leading, zero, remainder) -> Step:

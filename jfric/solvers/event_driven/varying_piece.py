@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.contact import rules
+from jfric.numerics.choice import select
 from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.guards import Quantities
@@ -35,10 +36,9 @@ from jfric.solvers.event_driven.pins import limits_of_pins
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.smooth_piece import (
     SmoothPiece,
-    along,
+    along_motion,
     by_velocity,
     curved_forces,
-    taylor,
 )
 from jfric.solvers.event_driven.state import State
 from jfric.system.mechanics import Mechanics
@@ -123,7 +123,7 @@ class VaryingPiece(SmoothPiece):
             assert here.tied is not None
             limits = limits_of_pins(here, e.L, e.sliding, here.tied.least(x.joint))
             # If the reactions are not unique at the start, the run ends there, with finite numbers.
-            normal = normal + jnp.where(self.equations.unique, limits, 0.0)
+            normal = normal + select(self.equations.unique, limits, 0.0)
             friction, before = e.sliding * normal, friction
             f = f + matvec(here.R_T[:nf].T, friction - before)
             x = solved(now, e, S, sides._replace(f=f), still=still)
@@ -146,7 +146,7 @@ class VaryingPiece(SmoothPiece):
         """Vector of :meth:`others` for a system that moves as in ``x``."""
         here, t, nt = x.now.mechanics, self.state.t + s, self.prepared.nt
         gap = matvec(here.W_N, q) + matvec(self.g.gap, w)
-        gap = jnp.where(_own_rows(x.now)[nt:], here.displacements(t, q)[nt:], gap)
+        gap = select(_own_rows(x.now)[nt:], here.displacements(t, q)[nt:], gap)
         margin = joint = own = gap[:0]
         if here.tied is not None and x.joint is not None:
             tied = jax.lax.stop_gradient(here.tied) if self.still else here.tied
@@ -186,6 +186,8 @@ class VaryingPiece(SmoothPiece):
         """
         still = self._beginning(frozen)
         found = still._derivatives(*jax.lax.stop_gradient((q, v)))
+        if not self.prepared.nu:
+            return found
         a = self.acceleration(jnp.zeros_like(self.state.t), q, v)
         rows = slice(self.prepared.nt, None)
         pull = matvec(self.prepared.W[rows], a) - matvec(self.g.acceleration[rows], self.g.w)
@@ -197,20 +199,18 @@ class VaryingPiece(SmoothPiece):
     def _beginning(self, frozen: Self | None = None) -> Self:
         return dataclasses.replace(frozen or self.frozen(), compiled=None, begins=True)
 
-    def frozen(self) -> Self:
+    def frozen(self, still: tuple | None = None) -> Self:
         """This piece as a constant of derivatives."""
         if self.still:
             return self
-        still = dataclasses.replace(self, compiled=None, still=True)
-        return _compiled(jax.lax.stop_gradient(still))
+        alone = dataclasses.replace(self, compiled=None, still=True)
+        return _compiled(super(VaryingPiece, alone).frozen(still))
 
     def _derivatives(self, q, v) -> Float[Array, "5 z"]:
         nt, m = self.prepared.nt, self.prepared.W.shape[0]
         w = [self.g.w]
         for _ in range(LEADING - 1):
             w.append(matvec(self.g.A, w[-1]))
-        zero = jnp.zeros_like(self.state.t)
-        motion = [q, v, self.acceleration(zero, q, v)]
 
         def value(s, q, v):
             """Vector of :meth:`others`, followed by the relative accelerations."""
@@ -219,10 +219,9 @@ class VaryingPiece(SmoothPiece):
             pull = matvec(x.now.W, x.a) - x.demanded
             return jnp.concatenate([self._seen(x, s, q, v, w), pull])
 
-        motion.append(taylor(along(self.acceleration, *motion), zero, 1)[1])
-        values = jnp.stack(taylor(along(value, *motion), zero, 2))
+        values = jnp.stack(along_motion(value, jnp.zeros_like(self.state.t), q, v))
         own, pull = jnp.split(values, [values.shape[1] - m], axis=1)
-        motion.append(own[2][: q.shape[0]])
+        motion = [q, v, *own[:, : q.shape[0]]]
         # Accelerations of contacts are rates of their velocities, and these are rates of gaps.
         _, _, relative, gap, *_ = self._split(own[0])
         none = jnp.zeros_like(relative)
