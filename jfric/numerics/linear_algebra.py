@@ -58,8 +58,7 @@ def matmul(a: Float[Array, "l m"], b: Float[Array, "m n"]) -> Float[Array, "l n"
 def diagonal_of(a: Float[Array, "m m"]) -> Float[Array, " m"]:
     """Entries on the diagonal, by a selection: indexing each entry takes ten times as many
     operations to trace."""
-    own = np.eye(a.shape[0], dtype=bool)
-    return jax.lax.select(jnp.asarray(own), a, jnp.zeros_like(a)).sum(axis=1)
+    return jax.lax.reduce_sum(select(np.eye(a.shape[0], dtype=bool), a, 0.0), (1,))
 
 
 def picked(x: Array, rows) -> Array:
@@ -67,6 +66,8 @@ def picked(x: Array, rows) -> Array:
     they follow each other. Indexing with an array would take five operations to trace."""
     rows = np.asarray(rows)
     flat = rows.ravel()
+    if np.array_equal(rows, np.arange(x.shape[0])):
+        return x
     if flat.size and np.array_equal(flat, np.arange(flat[0], flat[0] + flat.size)):
         found = jax.lax.slice_in_dim(x, int(flat[0]), int(flat[0]) + flat.size)
     else:
@@ -80,11 +81,26 @@ def picked(x: Array, rows) -> Array:
     return found if rows.ndim == 1 else found.reshape(*rows.shape, *x.shape[1:])
 
 
+def placed(x: Array, rows, values: Array) -> Array:
+    """``x`` with ``values`` at known ``rows`` within the array, along the first axis: a single
+    operation where the rows follow each other."""
+    rows = np.asarray(rows)
+    if not rows.size or np.array_equal(rows, np.arange(x.shape[0])):
+        return values if rows.size else x
+    if not np.array_equal(rows, np.arange(rows[0], rows[0] + rows.size)):
+        return x.at[rows].set(values)
+    start = (int(rows[0]), *(0,) * (x.ndim - 1))
+    return jax.lax.dynamic_update_slice(x, values, start)
+
+
 def _picked(a: Array, k, axis: int = 0) -> Array:
     """Row or column ``k`` (within the array), traced or not, in few operations."""
     if isinstance(k, int):
         return jax.lax.index_in_dim(a, k, axis, keepdims=False)
-    return jax.lax.dynamic_index_in_dim(a, k, axis, keepdims=False, allow_negative_indices=False)
+    start, size = [0] * a.ndim, [*a.shape]
+    start[axis], size[axis] = k, 1
+    found = jax.lax.dynamic_slice(a, start, size, allow_negative_indices=False)
+    return jax.lax.squeeze(found, (axis,))
 
 
 class Elimination(NamedTuple):
@@ -152,6 +168,11 @@ def _exchange(threshold: float, a, first, active):
     m = a.shape[0]
     # With a threshold each round searches for its row: a loop over rounds is as fast, and shorter.
     few = m <= (SEARCHED if threshold else UNROLLED_INVERSE)
+    carry = (a, jnp.zeros((m,), bool), jnp.asarray(jnp.inf, a.dtype))
+    if few and not threshold:
+        for i in range(m):
+            carry = _pivoted(threshold, i, carry)
+        return carry[0], *carry
 
     def largest(a, left):
         size = diagonal_of(a)
@@ -161,15 +182,11 @@ def _exchange(threshold: float, a, first, active):
 
     def body(i, carry):
         *carry, left = carry
-        if threshold:
-            i = largest(carry[0], left)
-        elif not few:
-            i = jnp.argmax(left)
+        i = largest(carry[0], left) if threshold else jnp.argmax(left)
         return *_pivoted(threshold, i, carry), left & (np.arange(m) != i)
 
     # Rows that are not active change nothing: skipping them pays only in a loop.
-    left = jnp.ones((m,), bool) if few else active
-    carry = (a, jnp.zeros((m,), bool), jnp.asarray(jnp.inf, a.dtype), left)
+    carry = (*carry, jnp.ones((m,), bool) if few else active)
     if few:
         for i in range(m):
             carry = body(i, carry)
@@ -183,17 +200,23 @@ def _exchange(threshold: float, a, first, active):
 def _pivoted(threshold: float, k, carry):
     """One round of :func:`_exchange`, with the pivot of row ``k``."""
     a, dependent, smallest = carry
-    at = np.arange(a.shape[0]) == k
+    m = a.shape[0]
+    at = np.arange(m) == k
     row = _picked(a, k)
-    value = _picked(row, k)
-    # Without a threshold every pivot is used: there is no decision.
-    skip = jnp.abs(value) < threshold if threshold else np.asarray(False)
-    reciprocal = select(skip, 0.0, 1.0 / select(skip, 1.0, value))
-    factor = select(at, -1.0, select(skip, 0.0, _picked(a, k, 1)))
+    value, column = _picked(row, k), _picked(a, k, 1)
+    smaller, used = jnp.minimum(smallest, value), at
+    if threshold:
+        skip = jnp.abs(value) < threshold
+        reciprocal = select(skip, 0.0, 1.0 / select(skip, 1.0, value))
+        column, used = select(skip, 0.0, column), at & ~skip
+        smaller, dependent = select(skip, smallest, smaller), dependent | (skip & at)
+    else:
+        # Every pivot is used: there is no decision.
+        reciprocal = 1.0 / value
     row = select(at, 1.0, row) * reciprocal
-    done = at[:, None] | (at & ~skip)[None, :]
-    a = select(done, 0.0, a) - factor[:, None] * row[None, :]
-    return a, dependent | (skip & at), select(skip, smallest, jnp.minimum(smallest, value))
+    factor = jax.lax.broadcast_in_dim(select(at, -1.0, column), (m, m), (0,))
+    product = factor * jax.lax.broadcast_in_dim(row, (m, m), (1,))
+    return select(at[:, None] | used[None, :], 0.0, a) - product, dependent, smaller
 
 
 @_exchange.defjvp

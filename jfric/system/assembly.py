@@ -22,6 +22,7 @@ from jfric.system.elements import AXES, AbstractForce, Gap, Lagrangian
 from jfric.system.joint_contacts import opposed_contacts, unilateral_contacts
 from jfric.system.joint_equations import joint_equations
 from jfric.system.joints import joints_of
+from jfric.system.laws import PerAxis
 from jfric.system.load_friction import (
     assemble_carried,
     carried_loads,
@@ -301,7 +302,8 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         nonlinear=_nonlinear(problem, linear.forces),
         bristles=assemble_bristles(problem, piecewise.names),
         axes=axes,
-        planes=_planes(problem),
+        planes=tuple(plane for plane, _ in _planes(problem)),
+        even=tuple(even for _, even in _planes(problem)),
         carried=assemble_carried(problem, friction, piecewise),
         opposed=opposed_contacts(problem),
         pins=pin_friction(problem, equations),
@@ -322,16 +324,19 @@ def _reactions(friction, W_T, axes):
     return jnp.concatenate([jnp.stack(own), W_T[len(own) :]])
 
 
-def _planes(problem: AbstractProblem) -> tuple[tuple[int, ...], ...]:
-    """Rows of the directions of each friction in a plane, spin included."""
+def _planes(problem: AbstractProblem) -> list[tuple[tuple[int, ...], bool]]:
+    """Rows of the directions of each friction in a plane, spin included, and whether one law holds
+    along all of them."""
     found = []
     for section, row in (("friction", 0), ("contact", len(problem.friction_rows()))):
         for element in problem.section(section).values():
             count = len(element.rows())
             if count > 1:
-                found.append(tuple(range(row, row + count)))
+                law = element.coefficients if section == "friction" else element.law
+                uneven = law is not None and bool(law.holding(PerAxis))
+                found.append((tuple(range(row, row + count)), not uneven))
             row += count
-    return tuple(found)
+    return found
 
 
 def _matrix(entries, n: int):

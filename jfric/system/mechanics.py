@@ -27,7 +27,15 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from jfric.numerics.choice import select
-from jfric.numerics.linear_algebra import ROTATED, UNROLLED_INVERSE, eliminate, matmul, matvec
+from jfric.numerics.linear_algebra import (
+    ROTATED,
+    UNROLLED_INVERSE,
+    eliminate,
+    matmul,
+    matvec,
+    picked,
+    placed,
+)
 from jfric.numerics.linear_algebra import inverse as plain_inverse
 from jfric.system.bristles import Bristles
 from jfric.system.contact_rows import ContactRow
@@ -90,6 +98,8 @@ class Mechanics(eqx.Module):
     #: Tangents that belong together: the directions of each friction in a plane, two, or three
     #: where it spins.
     planes: tuple[tuple[int, ...], ...] = eqx.field(static=True, default=())
+    #: Whether one law holds along all directions of each plane.
+    even: tuple[bool, ...] = eqx.field(static=True, default=())
     #: Unilateral contacts on both sides of a joint with friction.
     opposed: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
     #: Pins with friction, whose normal forces follow from reactions, or None.
@@ -143,20 +153,20 @@ class Mechanics(eqx.Module):
         W = jnp.concatenate([self.W_T, self.W_N])
         nothing = jnp.zeros((W.shape[0],), q.dtype)
         now, rows = varying.at(t, q, v), np.asarray(varying.rows)
-        W, reactions = W.at[rows].set(now.W), self.reactions
-        normal = rows >= nt
-        fixed = (now.value - matvec(now.W, q))[normal]
+        W, reactions, normal = placed(W, rows, now.W), self.reactions, rows >= nt
+        fixed = picked(now.value - matvec(now.W, q), np.flatnonzero(normal))
         if reactions is not None:
-            reactions = reactions.at[rows[~normal]].set(now.W[~normal])
+            tangents = picked(now.W, np.flatnonzero(~normal))
+            reactions = placed(reactions, rows[~normal], tangents)
         return replace(
             self,
             M=M,
             W_T=W[:nt],
             W_N=W[nt:],
             reactions=reactions,
-            gap0=self.gap0.at[rows[normal] - nt].set(fixed),
-            rate=nothing.at[rows].set(now.rate),
-            bias=nothing.at[rows].set(now.bias),
+            gap0=placed(self.gap0, rows[normal] - nt, fixed),
+            rate=placed(nothing, rows, now.rate),
+            bias=placed(nothing, rows, now.bias),
         )
 
     @property
@@ -203,7 +213,7 @@ class Mechanics(eqx.Module):
         found, varying = jnp.concatenate(fixed), self.varying
         if varying is None or not varying.displaced:
             return found
-        return found.at[np.asarray(varying.displaced)].set(varying.displacements_at(t, q))
+        return placed(found, varying.displaced, varying.displacements_at(t, q))
 
     @property
     def R_T(self) -> Float[Array, "nt n"]:
@@ -405,7 +415,8 @@ class Mechanics(eqx.Module):
     def base_motion(self, t):
         """Displacement and velocity of the bases, each (nb,)."""
         if not self.base_functions:
-            return jnp.zeros((0,)), jnp.zeros((0,))
+            nothing = jnp.zeros((0,))
+            return nothing, nothing
         dtype = self.K.dtype
         return (
             jnp.stack([jnp.asarray(f(t), dtype) for f in self.base_functions]),

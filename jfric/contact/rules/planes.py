@@ -6,8 +6,8 @@ an ellipse with the half axes ``mu N``, ``mu`` (2,); with ``E = diag(mu)``::
 
     stick    |E^-1 lambda_T| <= N,    sliding    lambda_T = -N E^2 gamma_T / |E gamma_T|
 
-The code uses the ratio of the two coefficients, so that both may be zero. A disc has three
-components, see :mod:`jfric.contact.rules.discs`.
+The code uses the ratio of the two coefficients, so that both may be zero. Where one coefficient
+holds along all directions, ``mu`` (1,) has only this one. A disc has three components, see :mod:`jfric.contact.rules.discs`.
 """
 
 from __future__ import annotations
@@ -37,20 +37,30 @@ def ratio_of(mu: Float[Array, " 2"]) -> Float[Array, ""]:
     return select(same, 1.0, mu[1] / select(same | (mu[0] == 0.0), 1.0, mu[0]))
 
 
-def cone_margin(mu: Float[Array, " 2"], normal, friction) -> Float[Array, ""]:
+def _stretch(mu: Float[Array, " k"]) -> Float[Array, " 2"] | None:
+    """Ratios of both coefficients to the first; None where there is only one."""
+    return None if mu.shape[0] == 1 else jnp.stack([jnp.ones_like(mu[0]), ratio_of(mu)])
+
+
+def cone_margin(mu: Float[Array, " k"], normal, friction) -> Float[Array, ""]:
     """Margin ``(mu_1 N)^2 - |lambda_T|^2``, for an ellipse ``mu_1 mu_2`` times ``N^2 - |E^-1
     lambda_T|^2``: positive while stick lasts."""
+    limit, first = mu[0] * mu[-1] * normal * normal, friction[0] * friction[0]
+    second = friction[1] * friction[1]
+    if mu.shape[0] == 1:
+        return limit - first - second
     r = ratio_of(mu)
-    limit = mu[0] * mu[1] * normal * normal
-    return limit - r * friction[0] * friction[0] - friction[1] * friction[1] / r
+    return limit - r * friction[0] * friction[0] - second / r
 
 
-def cone_size(mu: Float[Array, " 2"], normal, friction, times) -> Float[Array, " l"]:
+def cone_size(mu: Float[Array, " k"], normal, friction, times) -> Float[Array, " l"]:
     """Magnitudes of the Taylor coefficients of :func:`cone_margin`, from those (l,) and (l, 2) of
     normal force and friction; ``times``: product of two series."""
-    r = ratio_of(mu)
-    size = mu[0] * mu[1] * times(normal, normal)
+    size = mu[0] * mu[-1] * times(normal, normal)
     first, second = (times(friction[:, i], friction[:, i]) for i in (0, 1))
+    if mu.shape[0] == 1:
+        return size + first + second
+    r = ratio_of(mu)
     return size + r * first + second / r
 
 
@@ -61,14 +71,14 @@ def speed_of(gamma: Float[Array, " 2"]) -> Float[Array, ""]:
     return select(moves, jnp.sqrt(select(moves, squared, 1.0)), 0.0)
 
 
-def kinetic_ratio(mu: Float[Array, " 2"], gamma) -> Float[Array, " 2"]:
+def kinetic_ratio(mu: Float[Array, " k"], gamma) -> Float[Array, " 2"]:
     """Ratio ``-lambda_T / N`` of sliding with the velocity ``gamma``; zero at rest."""
-    r = ratio_of(mu)
-    weights = jnp.stack([jnp.ones_like(r), r])
-    weighted = weights * gamma
+    stretch, weighted, factor = _stretch(mu), gamma, mu[0]
+    if stretch is not None:
+        weighted, factor = stretch * gamma, factor * stretch
     # |E gamma| / mu_1, the speed where both coefficients are the same.
     speed = speed_of(weighted)
-    return mu[0] * weights * weighted / select(speed > 0, speed, 1.0)
+    return factor * weighted / select(speed > 0, speed, 1.0)
 
 
 class Onset(NamedTuple):
@@ -79,7 +89,7 @@ class Onset(NamedTuple):
 
 
 def holding_friction(
-    D: Float[Array, "2 2"], free, mu: Float[Array, " 2"], normal
+    D: Float[Array, "2 2"], free, mu: Float[Array, " k"], normal
 ) -> Float[Array, " 2"]:
     """Friction (2,) at rest within its limits that leaves the least sliding acceleration.
 
@@ -94,9 +104,9 @@ def holding_friction(
 def _holding(D, free, mu, normal):
     """Friction of :func:`holding_friction`; friction in coordinates in which the ellipse is a
     circle, or the opposite of the push where the limit is zero; and whether friction holds."""
-    r = ratio_of(mu)
-    stretch, radius = jnp.stack([jnp.ones_like(r), r]), mu[0] * normal
-    D, b = D * stretch[:, None] * stretch[None, :], free * stretch
+    stretch, radius, b = _stretch(mu), mu[0] * normal, free
+    if stretch is not None:
+        D, b = D * stretch[:, None] * stretch[None, :], free * stretch
     D = 0.5 * (D + D.T)
     mean, half = 0.5 * (D[0, 0] + D[1, 1]), 0.5 * (D[0, 0] - D[1, 1])
     spread = jnp.sqrt(half * half + D[0, 1] * D[0, 1])
@@ -134,7 +144,8 @@ def _holding(D, free, mu, normal):
     holds = jnp.sqrt(jnp.sum(x * x)) <= (1.0 - INSIDE) * radius
     # Without friction the body goes where it is pushed.
     pulled = -b / select(size > 0, size, 1.0)
-    return select(radius > 0, x, 0.0) * stretch, select(radius > 0, x, pulled), holds
+    held = select(radius > 0, x, 0.0)
+    return held if stretch is None else held * stretch, select(radius > 0, x, pulled), holds
 
 
 def onset(D, free, mu, normal) -> Onset:
@@ -142,26 +153,26 @@ def onset(D, free, mu, normal) -> Onset:
 
     Arguments as in :func:`holding_friction`.
     """
-    r = ratio_of(mu)
     _, x, holds = _holding(D, free, mu, normal)
-    direction = -x / jnp.stack([jnp.ones_like(r), r])
+    stretch = _stretch(mu)
+    direction = -x if stretch is None else -x / stretch
     size = jnp.sqrt(jnp.sum(direction * direction))
     return Onset(direction / select(size > 0, size, 1.0), holds)
 
 
 class Ellipse(NamedTuple):
-    """Limits of friction along two directions."""
+    """Limits of friction along two directions, by two coefficients, or by one for both."""
 
-    mu: Float[Array, " 2"]
+    mu: Float[Array, " k"]
 
     @property
     def lengths(self) -> Float[Array, " 2"]:
         """Factors that turn all components of a velocity into linear ones: ones."""
-        return jnp.ones_like(self.mu)
+        return jnp.ones((2,), self.mu.dtype)
 
     def limit(self, normal) -> Float[Array, ""]:
         """The :meth:`margin` without friction."""
-        return self.mu[0] * self.mu[1] * normal * normal
+        return self.mu[0] * self.mu[-1] * normal * normal
 
     def margin(self, normal, friction) -> Float[Array, ""]:
         """Margin of friction to its limit; positive while stick lasts."""

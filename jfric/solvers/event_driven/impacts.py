@@ -170,7 +170,7 @@ def _impulses(prepared: Prepared, velocity, touching, e, small) -> ImpactResult:
     for k, pair in enumerate(mechanics.planes):
         if pair in planes:
             both = plane_limits(prepared, k, gamma).mu
-            mu = tuple(side.at[np.asarray(pair)].set(both) for side in mu)
+            mu = tuple(side.at[pair[0] : pair[1] + 1].set(both) for side in mu)
     positive, negative = (select(smooth, 0.0, side) for side in mu)
     return solve_impact(
         prepared.D,

@@ -45,7 +45,9 @@ def in_mode(prepared: Prepared, frozen: Prepared, flow, state: State, on=True) -
     if not (flow.lowered or prepared.many):
         # Few numbers: the compiler would recompute them at each of their uses.
         equations = once(equations, on)
-    still, now = jax.lax.stop_gradient((equations, state))
+    still, now = jax.lax.stop_gradient(equations), state
+    if prepared.mechanics.varying is not None:
+        now = jax.lax.stop_gradient(state)
     natural, compliance = flow.natural_step(frozen, still, now), compliances(prepared, still.P)
     return InMode(state.mode, state.inner, rests, state.sharing, equations, natural, compliance)
 

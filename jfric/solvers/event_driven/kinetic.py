@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
 from jfric.numerics.choice import select
+from jfric.numerics.linear_algebra import picked
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State
@@ -31,32 +32,36 @@ class Onset(NamedTuple):
 def kinetic(prepared: Prepared, state: State, gamma, onset: Onset | None = None):
     """Coefficients of sliding (nt,) of all laws at the sliding velocities ``gamma`` (nt,), for the
     two directions; in a plane both are the components of ``-lambda_T / N``."""
-    speed = select(state.mode == Mode.SLIP_NEG, -gamma, gamma)
     laws, planes = prepared.mechanics.laws, prepared.mechanics.planes
-    in_planes, none = {row for rows in planes for row in rows}, jnp.zeros_like(gamma[0])
-    pairs = [
-        (none, none) if i in in_planes else continued(law, s)
-        for i, (law, s) in enumerate(zip(laws, speed, strict=True))
-    ]
+    lines = [i for i in range(len(laws)) if not any(i in rows for rows in planes)]
+    found: dict[int, tuple[Array, Array]] = {}
+    if lines:
+        speed = select(state.mode == Mode.SLIP_NEG, -gamma, gamma)
+        for i in lines:
+            positive, negative = continued(laws[i], speed[i])
+            found[i] = positive[None], negative[None]
     for k, rows in enumerate(planes):
-        along = gamma[np.asarray(rows)]
+        along = picked(gamma, rows)
         if onset is not None:
             own = components(prepared.mechanics)[k]
             along = select(onset.rests[k], onset.direction[own], along)
         ratio = plane_limits(prepared, k, gamma).kinetic(along)
-        for row, component in zip(rows, ratio, strict=True):
-            pairs[row] = component, component
-    return jnp.stack([p[0] for p in pairs]), jnp.stack([p[1] for p in pairs])
+        found[rows[0]] = ratio, ratio
+    # The rows of a plane follow each other.
+    in_order = [found[i] for i in sorted(found)]
+    positive, negative = (jnp.concatenate(x) for x in zip(*in_order, strict=True))
+    return positive, negative
 
 
 def plane_limits(prepared: Prepared, k: int, gamma=None) -> rules.Ellipse | rules.Disc:
     """Limits of friction in a plane: static, or kinetic at the sliding velocities (nt,)."""
-    rows = np.asarray(prepared.mechanics.planes[k])
-    laws = [prepared.mechanics.laws[row] for row in rows]
+    rows, two = prepared.mechanics.planes[k], prepared.mechanics.planes[k][:2]
+    own = rows[:1] if prepared.mechanics.even[k] else rows
+    laws = [prepared.mechanics.laws[row] for row in own]
     if gamma is None:
-        mu = prepared.static_positive[rows]
+        mu = picked(prepared.static_positive, own)
     else:
-        speed = rules.speed_of(gamma[rows[:2]])
+        speed = rules.speed_of(picked(gamma, two))
         mu = jnp.stack([law.kinetic(speed)[0] for law in laws])
     # With a third component the limits are those of a disc.
     return rules.Ellipse(mu) if len(rows) == 2 else rules.Disc(mu[0], laws[0].spins_within)

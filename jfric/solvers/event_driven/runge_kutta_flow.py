@@ -298,9 +298,10 @@ def _start(piece: SmoothPiece, h, frozen: SmoothPiece | None):
     factor = jnp.stack([h**k / math.factorial(k) for k in range(LEADING)])[:, None]
 
     def series(values, known: int = LEADING):
-        found = [*values[:known]]
-        found += [jnp.zeros_like(found[0])] * (LEADING - len(found))
-        return jnp.stack(found) * factor
+        found = values[:known]
+        found = jnp.stack(found) if isinstance(found, list) else found
+        missing = ((0, LEADING - len(found), 0), (0, 0, 0))
+        return jax.lax.pad(found, jnp.zeros((), found.dtype), missing) * factor
 
     carried, stretches = prepared.mechanics.carried, series(at.elongation)
     if carried is not None:

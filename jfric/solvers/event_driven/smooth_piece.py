@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 from jfric.contact import rules
 from jfric.numerics.choice import select
 from jfric.numerics.isolation import LEADING
-from jfric.numerics.linear_algebra import inverse, matmul, matvec
+from jfric.numerics.linear_algebra import inverse, matmul, matvec, picked
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.guards import Quantities
 from jfric.solvers.event_driven.inputs import Given, basis_after
@@ -77,20 +77,20 @@ class SmoothPiece(eqx.Module):
         normal = self.normal_forces(q, v, w, curved)
         if mechanics.modulated:
             excess = self._excess(s, q, v, w, gamma, normal, curved)
-            at = np.asarray(mechanics.modulated)
-            found, normal = jnp.concatenate([found, excess[at]]), normal + excess
+            own = picked(excess, mechanics.modulated)
+            found, normal = jnp.concatenate([found, own]), normal + excess
         elements, contacts = by_velocity(mechanics)
         if not elements and not contacts and not mechanics.contact_planes:
             return self._with_rates(s, q, v, w, found, gamma), normal
         positive, negative = kinetic(self.prepared, state, gamma, self.onset)
         if elements:
-            at = jnp.asarray(elements)
-            mode = state.mode[at]
-            ratio = select(mode == Mode.SLIP_NEG, negative[at], 0.0)
-            ratio = select(mode == Mode.SLIP_POS, -positive[at], ratio)
+            mode, e = picked(state.mode, elements), self.equations
+            ratio = select(mode == Mode.SLIP_NEG, picked(negative, elements), 0.0)
+            ratio = select(mode == Mode.SLIP_POS, -picked(positive, elements), ratio)
             # A contact that others hold carries its static limit.
-            change = select(self.equations.held[at], 0.0, ratio - self.equations.sliding[at])
-            found = jnp.concatenate([found, change * normal[at]])
+            change = ratio - picked(e.sliding, elements)
+            change = select(picked(e.held, elements), 0.0, change)
+            found = jnp.concatenate([found, change * picked(normal, elements)])
         old = now = self.equations
         if contacts:
             now = eqx.tree_at(

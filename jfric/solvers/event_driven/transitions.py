@@ -301,8 +301,7 @@ def _preload(prepared: Prepared, state: State, null, step: Step, of_force, fixed
         found, normal = [], jnp.concatenate([values.normal / scale, x[nt:]])
         for own in planes:
             mu, used = prepared.static_positive[own], state.mode[own[0]] == Mode.STICK
-            r = rules.ratio_of(mu)
-            along = jnp.stack([x[own[0]], x[own[1]] / r])
+            along = jnp.stack([x[own[0]], x[own[1]] / rules.ratio_of(mu)])
             found.append((mu[0] * normal[own[0]], along, used))
         return found
 

@@ -188,7 +188,9 @@ class VaryingPiece(SmoothPiece):
         found = still._derivatives(*jax.lax.stop_gradient((q, v)))
         if not self.prepared.nu:
             return found
-        a = self.acceleration(jnp.zeros_like(self.state.t), q, v)
+        # With the operators of the start; its derivatives are those of the equations.
+        now = dataclasses.replace(self, compiled=None, still=True, begins=True)
+        a = now.acceleration(jnp.zeros_like(self.state.t), q, v)
         rows = slice(self.prepared.nt, None)
         pull = matvec(self.prepared.W[rows], a) - matvec(self.g.acceleration[rows], self.g.w)
         sizes = self._sizes()[1]
