@@ -7,7 +7,8 @@ an ellipse with the half axes ``mu N``, ``mu`` (2,); with ``E = diag(mu)``::
     stick    |E^-1 lambda_T| <= N,    sliding    lambda_T = -N E^2 gamma_T / |E gamma_T|
 
 The code uses the ratio of the two coefficients, so that both may be zero. Where one coefficient
-holds along all directions, ``mu`` (1,) has only this one. A disc has three components, see :mod:`jfric.contact.rules.discs`.
+holds along all directions, ``mu`` (1,) has only this one. A disc has three components, see
+:mod:`jfric.contact.rules.discs`.
 """
 
 from __future__ import annotations
