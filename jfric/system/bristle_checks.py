@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import jax
+import numpy as np
+
 from jfric.errors import ProblemError
 from jfric.system.bounds import largest_state
 from jfric.system.bristle import BRISTLES, AbstractBristle, BoucWen, LuGre
@@ -19,7 +22,7 @@ def require_bristle(where: str, section: str, element: AbstractBristle) -> None:
         part = float(element.breakaway)
         if not 0.0 < part < 1.0:
             raise ProblemError(f"{where}.breakaway: found {part:g}, must lie between 0 and 1")
-    limit = largest_state(element)
+    limit = largest_state(jax.tree.map(np.asarray, element))
     if limit is not None and abs(float(element.start())) > float(limit):
         raise ProblemError(
             f"{where}.z0: found {float(element.start()):g}, the state never exceeds {limit:g}; "

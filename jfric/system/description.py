@@ -141,11 +141,14 @@ class AbstractProblem(eqx.Module):
         """Time, positions (n,) and velocities (n,) at the start of a resolved problem, as given;
         states of elements are among the velocities."""
         dtype = jnp.result_type(float)
+        q, v = (jnp.stack([jnp.asarray(x, dtype) for x in row]) for row in self.start_numbers())
+        return jnp.asarray(self.time.start, dtype), q, v
+
+    def start_numbers(self) -> tuple[list[Any], list[Any]]:
+        """Positions and velocities of :meth:`start`, one by one."""
         states = [self.initial[dof] for dof in self.dofs]
         own = [element.start() for element in self.states().values()]
-        q, v = [s.q for s in states] + [0.0] * len(own), [s.v for s in states] + own
-        q, v = (jnp.stack([jnp.asarray(x, dtype) for x in row]) for row in (q, v))
-        return jnp.asarray(self.time.start, dtype), q, v
+        return [s.q for s in states] + [0.0] * len(own), [s.v for s in states] + own
 
     def resolved(self) -> Self:
         """The problem with every expression replaced by its value."""

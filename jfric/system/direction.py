@@ -55,21 +55,25 @@ class Direction(eqx.Module):
         """The components of ``w`` along ``axes``, zeros where the element is not attached."""
         dtype = jnp.result_type(float)
         if self.signs is not None:
-            known = dict(zip(self.names, self.signs, strict=True))
-            return jnp.asarray(np.asarray([known.get(axis, 0) for axis in axes], dtype))
+            return jnp.asarray(self.known_vector(axes))
         given = self.coefficients or {}
         used = [axis for axis in axes if axis in given]
-        vector = jnp.zeros((len(axes),), dtype)
-        if not used:
-            return vector
         values = [given[axis] for axis in used]
         if not any(isinstance(value, Tracer) for value in values):
-            row = np.zeros(len(axes), dtype)
-            row[[axes.index(axis) for axis in used]] = [np.asarray(value) for value in values]
-            return jnp.asarray(row)
-        return vector.at[jnp.asarray([axes.index(axis) for axis in used])].set(
-            jnp.stack([jnp.asarray(value, dtype) for value in values])
+            return jnp.asarray(self.known_vector(axes))
+        return (
+            jnp.zeros((len(axes),), dtype)
+            .at[jnp.asarray([axes.index(axis) for axis in used])]
+            .set(jnp.stack([jnp.asarray(value, dtype) for value in values]))
         )
+
+    def known_vector(self, axes: tuple[str, ...]) -> np.ndarray:
+        """Result of :meth:`vector` for known numbers, without a compiled operation."""
+        given: dict = self.coefficients or {}
+        if self.signs is not None:
+            given = dict(zip(self.names, self.signs, strict=True))
+        row = [np.asarray(given.get(axis, 0.0)) for axis in axes]
+        return np.asarray(row, jnp.result_type(float))
 
 
 def along(name: str) -> Direction:

@@ -112,11 +112,17 @@ def folded(text: str, known: Mapping[str, Any]) -> Folded:
     Whole exponents stay."""
     read = _read(text)
     names = tuple(name for name in read.names if name not in known)
-    values = [known.get(name) for name in read.names]
+    values = [_known(known.get(name)) for name in read.names]
     place = {i: names.index(name) for i, name in enumerate(read.names) if name in names}
     parts: list[Any] = []
     body = _fold(read.body, place, values, parts)
     return Folded(ast.unparse(ast.fix_missing_locations(body)), names, tuple(parts))
+
+
+def _known(value: Any) -> Any:
+    """An array whose numbers are known, as one of NumPy: its operations are not compiled."""
+    is_known = isinstance(value, jax.Array) and not isinstance(value, Tracer)
+    return np.asarray(value)[()] if is_known else value
 
 
 def evaluated(text: str, values: Sequence[Any]) -> Any:

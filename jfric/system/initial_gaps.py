@@ -33,7 +33,7 @@ def initial_gaps(problem: AbstractProblem) -> tuple[dict[str, float], np.ndarray
     contacts = problem.section("contact")
     if not contacts:
         return {}, np.zeros((0,))
-    q = np.asarray(problem.start()[1])
+    q = _positions(problem)
     bases = problem.section("base").values()
     with eval_context():
         z = [float(base.displacement(problem.time.start)) for base in bases]
@@ -42,6 +42,11 @@ def initial_gaps(problem: AbstractProblem) -> tuple[dict[str, float], np.ndarray
     # Lengths of the whole system: a body at zero may stand on another one far away.
     size = np.max(np.abs(q), initial=0.0) + np.max(np.abs(gap0)) + np.abs(normal) @ np.abs(at)
     return dict(zip(contacts, (gap0 + normal @ at).tolist(), strict=True)), size
+
+
+def _positions(problem: AbstractProblem) -> np.ndarray:
+    """Known positions at the start (n,), without a compiled operation."""
+    return np.asarray([np.asarray(x) for x in problem.start_numbers()[0]], float)
 
 
 def starts_inside(mechanics: Mechanics, t, q) -> Bool[Array, ""]:
@@ -72,7 +77,7 @@ def gap_rows(problem: AbstractProblem, q: np.ndarray) -> tuple[np.ndarray, np.nd
     both, contacts = problem.axes + problem.bases, problem.section("contact")
     curved = tuple(name for name, contact in contacts.items() if contact.curved)
     with eval_context():
-        t = jnp.asarray(problem.time.start, jnp.result_type(float))
+        t, q = (np.asarray(x, jnp.result_type(float)) for x in (problem.time.start, q))
         lines = dict(zip(curved, _lines(problem, curved, t, q), strict=True)) if curved else {}
         normals, gaps = [], []
         for name, contact in contacts.items():
@@ -81,7 +86,7 @@ def gap_rows(problem: AbstractProblem, q: np.ndarray) -> tuple[np.ndarray, np.nd
                 w = np.pad(np.asarray(slope), (0, len(problem.bases)))
                 gap = float(value) - w[: len(q)] @ q
             else:
-                w, gap = np.asarray(contact.normal.vector(both)), float(contact.gap)
+                w, gap = contact.normal.known_vector(both), float(contact.gap)
             normals.append(w)
             gaps.append(gap)
     return np.stack(normals), np.asarray(gaps)
@@ -117,7 +122,7 @@ def without_penetration(problem: AbstractProblem) -> dict[str, Any]:
         raise penetrates(element_label("contact", list(gaps)[i]), float(gap[i]))
     if not small.any():
         return {}
-    q = np.asarray(known.start()[1])
+    q = _positions(known)
     normal = gap_rows(known, q)[0][:, : len(known.dofs)]
     movable = [not isinstance(problem.initial[dof].q, Expression) for dof in problem.dofs]
     shift = _shift(normal * np.asarray(movable), gap)

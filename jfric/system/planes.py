@@ -88,7 +88,7 @@ def require_planes(problem: AbstractProblem) -> None:
         if element.plane is None:
             continue
         if all(isinstance(d, Direction) for d in element.plane):
-            w = np.stack([np.asarray(d.vector(both), float) for d in element.plane])
+            w = np.stack([d.known_vector(both).astype(float) for d in element.plane])
             w = w / np.linalg.norm(w, axis=1, keepdims=True)
             if np.sqrt(max(np.linalg.det(w @ w.T), 0.0)) <= PARALLEL:
                 raise ProblemError(f"{where}.plane: found two directions that are the same line")

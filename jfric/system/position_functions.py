@@ -291,15 +291,10 @@ def together(functions: Sequence[Callable], n: int) -> Together:
     texts: dict[Any, list[int]] = {}
     groups: dict[int, tuple[AbstractGroup, list[int]]] = {}
     others: list[int] = []
-    straight: dict[Any, bool] = {}
     for i, function in enumerate(functions):
         if isinstance(function, OfPlaces):
             own, places = function.of_rows()
-            key = _structure(own)
-            if key not in straight:
-                rows_like = (jax.ShapeDtypeStruct((len(places), 7), jnp.result_type(float)),)
-                straight[key] = is_affine(rows_like, lambda x, own=own: own(None, Located(x)))
-            kinds.setdefault("straight" if straight[key] else key, []).append((i, own, places))
+            kinds.setdefault((len(places), _structure(own)), []).append((i, own, places))
         elif isinstance(function, TextFunction) and function.names:
             like = function.text, len(function.names), _structure(function.parts)
             texts.setdefault(like, []).append(i)
@@ -309,16 +304,19 @@ def together(functions: Sequence[Callable], n: int) -> Together:
             members.append(i)
         else:
             others.append(i)
-    of_places, at, rows, order = [], [], [], []
-    for key, members in kinds.items():
-        if key == "straight":
-            of_places.append(_straight(members))
-        else:
-            shape = len(members), len(members[0][2])
-            of_places.append(Alike(_stacked([own for _, own, _ in members]), shape))
+    straight, made, at, rows, order = [], [], [], [], []
+    for members in kinds.values():
+        if _is_straight(members[0]):
+            straight.append(members)
+            continue
+        shape = len(members), len(members[0][2])
+        made.append((members, Alike(_stacked([own for _, own, _ in members]), shape)))
+    if straight:
+        made.append((sum(straight, []), _straight(straight)))
+    for members, group in made:
         for i, _, places in members:
             order.append(i)
-            for x in (*places, *[places[0]] * (of_places[-1].shape[1] - len(places))):
+            for x in (*places, *[places[0]] * (group.shape[1] - len(places))):
                 at.append(x.at)
                 rows.append(tuple(map(int, x.body)))
     of_texts, named = [], []
@@ -337,7 +335,7 @@ def together(functions: Sequence[Callable], n: int) -> Together:
     timed = timed or any(depends_on_time(functions[i], n) for i in others)
     return Together(
         PlaceTable(jnp.stack(at), tuple(rows)) if at else None,
-        tuple(of_places),
+        tuple(group for _, group in made),
         tuple(of_texts),
         tuple(group for group, _ in groups.values()),
         tuple(functions[i] for i in others),
@@ -357,12 +355,21 @@ def _stacked(trees: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *x: jnp.stack(x), *trees)
 
 
-def _straight(members: list[tuple[int, OfPlaces, list[Place]]]) -> Straight:
-    most = max(len(places) for _, _, places in members)
+def _is_straight(member: tuple[int, OfPlaces, list[Place]]) -> bool:
+    """Whether a function is linear in the rows of its places."""
+    _, own, places = member
+    rows = (jax.ShapeDtypeStruct((len(places), 7), jnp.result_type(float)),)
+    return is_affine(rows, lambda x: own(None, Located(x)))
+
+
+def _straight(kinds: list[list[tuple[int, OfPlaces, list[Place]]]]) -> Straight:
+    """Linear functions of several structures as one array."""
+    most = max(len(members[0][2]) for members in kinds)
     weights, offset = [], []
-    for _, own, places in members:
-        none = jnp.zeros((len(places), 7))
-        value, slopes = jax.value_and_grad(lambda x, own=own: own(None, Located(x)))(none)
-        weights.append(jnp.pad(slopes, ((0, most - len(places)), (0, 0))))
+    for members in kinds:
+        none = jnp.zeros((len(members[0][2]), 7))
+        both = jax.vmap(jax.value_and_grad(lambda x, own: own(None, Located(x))), (None, 0))
+        value, slopes = both(none, _stacked([own for _, own, _ in members]))
+        weights.append(jnp.pad(slopes, ((0, 0), (0, most - len(none)), (0, 0))))
         offset.append(value)
-    return Straight(jnp.stack(weights), jnp.stack(offset))
+    return Straight(jnp.concatenate(weights), jnp.concatenate(offset))
