@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import jfric
 from jfric.cli.main import app
 from jfric.files.read_toml import load_config
-from jfric.system import units
+from jfric.system import units, usual_units
 from jfric.verification.configs import shipped
 
 EXACT = 1e-12
@@ -506,20 +506,20 @@ def test_tables_of_units_are_not_shared_half_written(tmp_path):
 
 def test_usual_units_are_those_of_pint():
     registry = units._registry()
-    texts = [*units._SYMBOLS, "deg", "", "/s", "1/m", "N s/m", "kN*m/rad", "mm/s^2", "kg m^2"]
-    texts += [f"{a}/{b}^2" for a in ("N", "kPa", "mm", "mA") for b in units._SYMBOLS]
+    texts = [*usual_units.SYMBOLS, "deg", "", "/s", "1/m", "N s/m", "kN*m/rad", "mm/s^2", "kg m^2"]
+    texts += [f"{a}/{b}^2" for a in ("N", "kPa", "mm", "mA") for b in usual_units.SYMBOLS]
     for text in texts:
-        factor, measure = units._usual_unit(text)
+        factor, measure = usual_units.usual_unit(text)
         unit = registry.parse_units(f"1{text}" if text.startswith("/") else text)
         expected = registry.Quantity(1.0, unit).to_base_units().magnitude
         assert float(factor) == pytest.approx(expected, rel=1e-15), text
         assert dict(measure.powers) == dict(unit.dimensionality), text
-        assert text not in units._SYMBOLS or str(measure) == str(unit.dimensionality)
+        assert text not in usual_units.SYMBOLS or str(measure) == str(unit.dimensionality)
 
 
 @pytest.mark.parametrize("text", ["N/m s", "N/ m", "m//s", "m*", "m2", "m^22", "1", "inch", "degC"])
 def test_other_units_are_left_to_pint(text):
-    assert units._usual_unit(text) is None
+    assert usual_units.usual_unit(text) is None
 
 
 def test_reading_a_file_with_usual_units_imports_no_slow_package():

@@ -312,7 +312,7 @@ def together(functions: Sequence[Callable], n: int) -> Together:
         shape = len(members), len(members[0][2])
         made.append((members, Alike(_stacked([own for _, own, _ in members]), shape)))
     if straight:
-        made.append((sum(straight, []), _straight(straight)))
+        made.append(([x for members in straight for x in members], _straight(straight)))
     for members, group in made:
         for i, _, places in members:
             order.append(i)

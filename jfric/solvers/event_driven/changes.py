@@ -27,6 +27,7 @@ from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.impacts import Impact, ImpactLimits, impact, no_impact
 from jfric.solvers.event_driven.in_mode import InMode
 from jfric.solvers.event_driven.inputs import Given
+from jfric.solvers.event_driven.load_sharing import share_loads
 from jfric.solvers.event_driven.mode_equations import ModeEquations
 from jfric.solvers.event_driven.planes import all_components, at_rest_after_impact
 from jfric.solvers.event_driven.prepared import Prepared
@@ -40,7 +41,6 @@ from jfric.solvers.event_driven.transitions import (
     known_after,
     modes_from_rest,
     next_modes,
-    share_loads,
 )
 
 

@@ -46,6 +46,7 @@ from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.impacts import ImpactLimits
 from jfric.solvers.event_driven.in_mode import InMode, in_mode
 from jfric.solvers.event_driven.inputs import given
+from jfric.solvers.event_driven.load_sharing import one_motion
 from jfric.solvers.event_driven.mode_equations import project
 from jfric.solvers.event_driven.planes import first_step, longest_step, stop
 from jfric.solvers.event_driven.prepared import Prepared
@@ -67,7 +68,6 @@ from jfric.solvers.event_driven.transitions import (
     at_breakpoint,
     break_away,
     known_after,
-    one_motion,
     predict,
     release_after_jump,
     several_at_zero,
