@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Num
 _TAKEN_BY = ((bool, "b"), (int, "iuf"), (float, "f"))
 
 
-def select(condition: Bool[Array, ...] | np.ndarray, x: Any, y: Any) -> Num[Array, ...]:
+def select(condition: Bool[Array, ...] | np.ndarray | bool, x: Any, y: Any) -> Num[Array, ...]:
     """``x`` where ``condition``, else ``y``: the result of ``jnp.where`` as a single selection.
 
     ``jnp.where`` is a compiled function, which is traced and lowered for each call in addition to

@@ -131,7 +131,8 @@ def _unit(text: str) -> tuple[Decimal, Measure]:
         raise UnitError(f"found the unit {quoted(text)}, which has no finite value in SI units")
     if offset != 0.0:
         raise UnitError(f"found {text!r}, a unit with an offset, which is not supported")
-    powers = Measure(tuple(unit.dimensionality.items()))
+    dimensionality: dict[str, Any] = dict(unit.dimensionality)
+    powers = Measure(tuple(dimensionality.items()))
     return Decimal(repr(float(factor))), Measure(()).times(powers)
 
 
