@@ -378,8 +378,8 @@ class StepController(AbstractController):
     A load that pushes until it has seen the body move::
 
         >>> def push(memory, reading, gains):
-        ...     seen = select(reading.y[1] > 0.0, 1.0, memory)
-        ...     return select(seen > 0.0, 0.0, gains["rise"] * reading.t), seen
+        ...     seen = jnp.where(reading.y[1] > 0.0, 1.0, memory)
+        ...     return jnp.where(seen > 0.0, 0.0, gains["rise"] * reading.t), seen
         >>> pushed = jfric.Problem(
         ...     "x",
         ...     {
