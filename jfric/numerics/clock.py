@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
+
+from jfric.numerics.tolerances import ROUNDINGS
 
 
 class Instant(NamedTuple):
@@ -28,6 +31,17 @@ def later(t, rest, s) -> Instant:
     after = t + passed
     back = after - t
     return Instant(after, (t - (after - back)) + (passed - back))
+
+
+def sooner(t: Float[Array, ""], other) -> Float[Array, ""]:
+    """The earlier of two times; of equal ones the first, with its derivatives (those of a minimum
+    would be the mean of both)."""
+    return jnp.where(t <= other, t, other)
+
+
+def near(times: Float[Array, "*k"], t) -> Bool[Array, "*k"]:
+    """Mask of ``times`` that only rounding separates from ``t``."""
+    return jnp.abs(times - t) <= ROUNDINGS * jnp.finfo(times.dtype).eps * jnp.abs(t)
 
 
 def outside_span(times, start: Any, end: Any) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from jfric.optima.goals import Goals
 from jfric.optima.unknowns import Unknowns, by_path
-from jfric.results.status import Flag, Status
+from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver
 from jfric.solvers.simulation import call_compiled
 from jfric.sweeps.observing import observe
@@ -21,8 +21,6 @@ from jfric.system.problem import Problem
 
 #: Members of one call without derivatives.
 CHUNK = 64
-#: Part of its duration by which a motion ends earlier for the derivatives of one side.
-EARLIER = 1e-9
 
 
 class Evaluation(NamedTuple):
@@ -70,9 +68,6 @@ class Evaluator:
             slopes = np.zeros((len(self.goals.texts), y.size))
         else:
             found, slopes = self._run(_with_slopes, self.solver, x)
-            if int(found.flags) & int(Flag.ONE_SIDED):
-                # An event exactly on the end leaves no time for its derivative to act in.
-                slopes = self._run(_with_slopes, self.solver, x, EARLIER)[1]
         order = self.rows @ unknowns.whole(x) - self.least
         slopes = np.concatenate([slopes, self.rows[:, unknowns.columns]]) * unknowns.slopes(x)
         values = np.concatenate([found.values, order])
@@ -91,11 +86,11 @@ class Evaluator:
         whole = np.stack([self.unknowns.whole(row) for row in x])
         return np.concatenate([np.concatenate(found), whole @ self.rows.T - self.least], axis=1)
 
-    def _run(self, function: Any, solver: AbstractSolver, x: np.ndarray, early: float = 0.0) -> Any:
+    def _run(self, function: Any, solver: AbstractSolver, x: np.ndarray) -> Any:
         """Result of ``function`` for free numbers ``x``, as arrays on the host."""
         unknowns = self.unknowns
         given, columns = jnp.asarray(unknowns.given), tuple(unknowns.columns.tolist())
-        numbers = self.problem, jnp.asarray(x), given, jnp.asarray(early)
+        numbers = self.problem, jnp.asarray(x), given
         found = call_compiled(
             function, solver, None, *numbers, columns, unknowns.places, self.goals
         )
@@ -108,15 +103,13 @@ class _Values(NamedTuple):
     flags: Any
 
 
-def _plainly(solver, end, problem, x, given, early, columns, places, goals) -> _Values:
+def _plainly(solver, end, problem, x, given, columns, places, goals) -> _Values:
     del end
     changed = with_numbers(problem, by_path(places, given.at[jnp.asarray(columns)].set(x)))
     if not goals.observables:
         zero = jnp.asarray(0)
         return _Values(goals.values(changed, {}), zero, zero)
-    span = changed.resolved().time
-    last = span.end - early * (span.end - span.start)
-    found = observe(changed, list(goals.observables), solver, end=last)
+    found = observe(changed, list(goals.observables), solver)
     return _Values(goals.values(changed, found.values), found.status, found.flags)
 
 

@@ -14,10 +14,10 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.errors import ProblemError
 from jfric.numerics.by_batch import Sizes, by_batch
 from jfric.numerics.choice import select
+from jfric.numerics.clock import near, sooner
 from jfric.numerics.loops import Shared, keep, require_adjoint, run_passes
 from jfric.numerics.lowering import Constants
 from jfric.numerics.sensitivities import with_sensitivities, without_derivatives
-from jfric.numerics.tolerances import ROUNDINGS
 from jfric.numerics.tracing import collecting_later
 from jfric.results.dense import Dense, coefficients, dense_from_outputs, empty_dense, store
 from jfric.results.solution import Solution
@@ -202,7 +202,7 @@ class AbstractSolver(eqx.Module):
             if (loops := getattr(s, "loops", None)) is not None:
                 s = sampled(now, s)
                 loops = s.loops
-                moving, reach = dataclasses.replace(s, loops=None), jnp.minimum(until, loops.next)
+                moving, reach = dataclasses.replace(s, loops=None), sooner(until, loops.next)
                 now, system = hold((now, system), pieces(loops))
                 system = self.at_changes(system, jnp.stack([loops.last, loops.next]))
             one = self.one_pass(now, system, moving, ts, reach, force)
@@ -257,7 +257,7 @@ class AbstractSolver(eqx.Module):
             s, old = carry
             s = sampled(problem, s)
             now, system = hold((problem, prepared), pieces(s.loops))
-            reach = jnp.minimum(until, s.loops.next)
+            reach = sooner(until, s.loops.next)
             moving = dataclasses.replace(s, loops=None)
             new, found = self.run(now, system, moving, old, ts, reach, force)
             # Outputs of other samples are no part of this run.
@@ -402,6 +402,7 @@ class AbstractSolver(eqx.Module):
             one = self.next_pass(problem, prepared, state, ts, until, force)
             records = records._replace(dense=_room(one, mechanics, state, records, dense))
         state, records = self.run_to(problem, prepared, state, records, ts, until, force)
+        state = ended(mechanics, state, until)
         status = self.outcome(prepared, state, until)
         full = (status == int(Status.OK)) & (state.event_count > capacity) & (capacity > 0)
         status = select(full, int(Status.MAX_EVENTS), status)
@@ -422,15 +423,27 @@ def near_outputs(ts, written) -> Float[Array, " k"]:
 
 def one_sided(solver: AbstractSolver, before: Any, state: Any, until, times) -> Any:
     """The ``state``, flagged as one-sided if the pass that began in ``before`` ended at an event
-    which lies, up to rounding, on one of the output ``times`` [s] or on the end ``until`` [s] of
-    the run."""
+    which lies, up to rounding, on one of the output ``times`` [s], on the end ``until`` [s] of the
+    run or on a sample of a controller."""
     arrived = solver.arrived(state)
     if arrived is None:
         return state
-    t, times = jax.lax.stop_gradient((state.t, jnp.append(times, until)))
-    near = jnp.abs(times - t) <= ROUNDINGS * jnp.finfo(t.dtype).eps * jnp.abs(t)
-    flag = select(arrived & (t > before.t) & near.any(), int(Flag.ONE_SIDED), 0)
-    return eqx.tree_at(lambda s: s.flags, state, state.flags | flag.astype(jnp.int32))
+    loops = getattr(before, "loops", None)
+    ends = [until] if loops is None else [until, loops.next]
+    t, times = jax.lax.stop_gradient((state.t, jnp.append(times, jnp.stack(ends))))
+    return _flagged_one_sided(state, arrived & (t > before.t) & near(times, t).any())
+
+
+def ended(mechanics: Mechanics, state: Any, until) -> Any:
+    """The final ``state`` of a run to ``until`` [s], flagged as one-sided where a function of time
+    jumps there."""
+    at_jump = jnp.any(near(mechanics.jumps(), until)) & (state.t >= until)
+    return _flagged_one_sided(state, jax.lax.stop_gradient(at_jump))
+
+
+def _flagged_one_sided(state: Any, where) -> Any:
+    flag = select(where, int(Flag.ONE_SIDED), 0).astype(jnp.int32)
+    return eqx.tree_at(lambda s: s.flags, state, state.flags | flag)
 
 
 def begin_anew(state: Any) -> Any:

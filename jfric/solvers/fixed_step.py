@@ -12,6 +12,7 @@ from jax.core import Tracer
 from jaxtyping import Array
 
 from jfric.errors import ProblemError, require_no_text
+from jfric.numerics.clock import sooner
 from jfric.numerics.limits import require_step
 from jfric.results.status import Status
 from jfric.solvers.base import REST, AbstractSolver, OnePass, Prepared
@@ -94,7 +95,7 @@ class AbstractFixedStep(AbstractSolver):
         slots = self.slots(ts.shape[0])
 
         def call(s: MotionState, records: Records, on):
-            goal = jnp.minimum(until, jnp.where(on, last_writable(records, ts, slots), until))
+            goal = sooner(until, jnp.where(on, last_writable(records, ts, slots), until))
             goal = jnp.where(goal > s.t, goal, until)
             left = goal - s.t
             arrives = left < (1.0 + REST) * dt

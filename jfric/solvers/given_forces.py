@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jfric.numerics.choice import select
+from jfric.numerics.clock import sooner
 from jfric.numerics.loops import keep
 from jfric.results.status import Status
 from jfric.system.bounds import numbers_hold
@@ -52,7 +53,7 @@ def ending_at(moment, mechanics: Mechanics, until, call: Callable) -> Callable:
             return new, records, lambda: piece(new)
         over = state.t >= moment
         # A pass needs time ahead, even where its result is not used.
-        reach = select(over, until, jnp.minimum(until, moment))
+        reach = select(over, until, sooner(until, moment))
         new, records, piece = call(state, records, on & ~over, reach, *shared)
         code = jnp.asarray(int(Status.NEGATIVE_FORCE), jnp.int32)
         new = keep(~over, new, eqx.tree_at(lambda s: s.status, state, code))

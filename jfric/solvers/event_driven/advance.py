@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
 from jfric.numerics.choice import select
-from jfric.numerics.clock import Instant, later
+from jfric.numerics.clock import Instant, later, near, sooner
 from jfric.numerics.isolation import with_root_derivative
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.polynomials import horner_with_slope, pick
@@ -91,14 +91,16 @@ def step_length(prepared: Prepared, state: State, records: Records, ts, target, 
     breaks = prepared.breakpoints
     t_end = target
     if breaks.shape[0]:
-        t_end = jnp.minimum(t_end, jnp.min(select(breaks > state.t, breaks, jnp.inf)))
+        # Of equal times the one that changes the motion counts, for derivatives: see ``at_the_end``.
+        following = jnp.min(select(breaks > state.t, breaks, jnp.inf))
+        t_end = sooner(following, t_end)
     if prepared.nu:
-        t_end = jnp.minimum(t_end, jnp.min(select(state.due > state.t, state.due, jnp.inf)))
+        t_end = sooner(t_end, jnp.min(select(state.due > state.t, state.due, jnp.inf)))
     count = ts.shape[0]
     if count:
         last = records.written + slots_per_pass(count) - 1
         limit = select(last < count, ts[jnp.minimum(last, count - 1)], jnp.inf)
-        t_end = select(limit > state.t, jnp.minimum(t_end, limit), t_end)
+        t_end = select(limit > state.t, sooner(t_end, limit), t_end)
     free = jax.lax.stop_gradient(jnp.minimum(natural, state.h_max))
     remaining = (t_end - state.t) - state.t_rest
     # A step that lands on an event must not be stretched beyond the event to the end.
@@ -163,6 +165,26 @@ def on_breakpoint(prepared: Prepared, state: State, ahead: Advance) -> Advance:
     is_near = jnp.any(near)
     moved = select(is_near, at - still, 0.0)
     return ahead._replace(t=ahead.t + moved, t_rest=select(is_near, 0.0, ahead.t_rest))
+
+
+def at_the_end(prepared: Prepared, state: State, ahead: Advance) -> Advance:
+    """Move an event or breakpoint that only rounding separates from the end of the run onto it.
+
+    The final state is that of the motion before the event, and so are its derivatives: by the end
+    they are rates of this motion, and the event's time, if it depends on parameters, has no part.
+    """
+    t, rest, last = jax.lax.stop_gradient((ahead.t, ahead.t_rest, prepared.last))
+    arrives = near(last - rest, t) & (last > jax.lax.stop_gradient(state.t))
+    missing = jnp.where(arrives, (prepared.last - ahead.t) - ahead.t_rest, 0.0)
+    # Of value zero: what the modes hold exactly stays exact.
+    missing = missing - jax.lax.stop_gradient(missing)
+    q, v = shortly_after(ahead.q, ahead.v, ahead.values.a, 0.0, missing)
+    return ahead._replace(
+        t=jnp.where(arrives, prepared.last, ahead.t),
+        t_rest=jnp.where(arrives, 0.0, ahead.t_rest),
+        q=q,
+        v=v,
+    )
 
 
 def cancelled(prepared: Prepared, state: State, unbalanced, natural):

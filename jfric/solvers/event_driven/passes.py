@@ -24,6 +24,7 @@ from jfric.results.status import Flag, Status
 from jfric.solvers.event_driven.advance import (
     Advance,
     advance,
+    at_the_end,
     held_exactly,
     land,
     on_breakpoint,
@@ -214,7 +215,7 @@ def _look_ahead(
             ahead = land(prepared, state, watched, judged, ahead)
         if prepared.mechanics.planes:
             ahead = stop(prepared, state, ahead, natural)
-        ahead = on_breakpoint(prepared, state, ahead)
+        ahead = at_the_end(prepared, state, on_breakpoint(prepared, state, ahead))
         q, v = put_back(start.assembled, state, ahead.t, ahead.q, ahead.v)
         return ahead._replace(q=q, v=v)
 
@@ -412,7 +413,7 @@ def _next_state(
     arrived = ahead.fired[: 2 * prepared.nt].any()
     if prepared.events is not None:
         own = ahead.fired[prepared.n_guards :]
-        arrived = arrived | jnp.any(own & prepared.events.mask(lambda e: e.changes))
+        arrived = arrived | jnp.any(own & prepared.events.mask(lambda e: e.changes or e.stops))
 
     def chosen(after_motion, at_rest, after_change):
         return select(moves, after_motion, select(settles, at_rest, after_change))

@@ -52,6 +52,8 @@ class Prepared(WithContacts):
     #: Square roots of the inertias: coordinates scaled by them are comparable.
     inertia_scale: Float[Array, " n"]
     end: Float[Array, ""]
+    #: Time at which the run ends, in whose final state an event there has not happened yet.
+    last: Float[Array, ""]
     #: Whether the directions of all contacts are linearly independent by structure.
     independent: bool = eqx.field(static=True)
     #: User events, or None.
@@ -189,6 +191,7 @@ def prepare(problem: Problem) -> Prepared:
         breakpoints=mechanics.breakpoints(),
         frequency=mechanics.frequency(),
         end=jnp.asarray(problem.time.end),
+        last=jnp.asarray(problem.time.end),
         independent=_independent(mechanics),
         events=user_events(problem),
     )

@@ -139,8 +139,10 @@ class EventDriven(AbstractSolver):
 
     def prepare(self, problem: Problem, end=None) -> Prepared:
         """The assembled problem with its contact-space matrices."""
-        del end
-        return prepare(problem)
+        prepared = prepare(problem)
+        if end is None:
+            return prepared
+        return dataclasses.replace(prepared, last=jnp.asarray(end, prepared.end.dtype))
 
     def start(self, problem: Problem, prepared: Prepared) -> State:
         """State at the problem's start time; the first passes settle the modes."""
@@ -191,7 +193,7 @@ class EventDriven(AbstractSolver):
         if state.watch is None or not state.watch.numbers:
             return None
         now = with_numbers(problem, state.watch.numbers)
-        return now, prepare(now)
+        return now, dataclasses.replace(prepare(now), last=prepared.last)
 
     def at_changes(self, prepared: Prepared, times: Float[Array, " k"]) -> Prepared:
         """``prepared`` with breakpoints of a pass at ``times`` [s]."""

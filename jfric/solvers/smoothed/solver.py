@@ -13,6 +13,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError, nearest
+from jfric.numerics.clock import sooner
 from jfric.numerics.linear_algebra import diagonal_of
 from jfric.numerics.loops import Adjoint, require_adjoint
 from jfric.results.status import Status
@@ -180,7 +181,7 @@ class Smoothed(AbstractSolver):
         until = jnp.where(runs, until, state.t)
         moment = first_negative_force(mechanics, state.t, until)
         moment = jnp.where(runs, moment, state.t)
-        end = jnp.minimum(until, moment)
+        end = sooner(until, moment)
         missed = ~(ts < moment) | (ts > until)
         ts = jnp.clip(ts, state.t, end)
         final, (q, v) = self._integrate(

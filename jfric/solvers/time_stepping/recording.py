@@ -34,12 +34,14 @@ def wanted(ts, start, h, whole, rest) -> Wanted:
     # A time that rounding moved past the end of a step belongs to that end.
     nearest = jnp.round(place)
     slack = 8 * jnp.finfo(place.dtype).eps * (1.0 + jnp.abs(ts / h))
-    place = jnp.where(jnp.abs(place - nearest) <= slack, nearest, place)
+    near = jnp.abs(place - nearest) <= slack
+    place = place + jax.lax.stop_gradient(jnp.where(near, nearest - place, 0.0))
     step = jnp.maximum(jnp.ceil(place) - 1.0, 0.0)
     whole = jnp.asarray(whole, place.dtype)
     fraction = jnp.where(step >= whole, (ts - start - whole * h) / rest, place - step)
     step = jnp.minimum(step, whole)
-    return Wanted(step.astype(jnp.int32), jnp.clip(fraction, 0.0, 1.0))
+    outside = jax.lax.stop_gradient(jnp.clip(fraction, 0.0, 1.0) - fraction)
+    return Wanted(step.astype(jnp.int32), fraction + outside)
 
 
 def write_outputs(
@@ -68,7 +70,7 @@ def write_outputs(
             modes = [y.mode, jax.vmap(shown)(y.segment)]
             values = jnp.concatenate(
                 [
-                    jnp.where(s == 1.0, new, old + s * (new - old))
+                    jnp.where(s == 1.0, new, old) + (s - (s == 1.0)) * (new - old)
                     for old, new in ((x.q_before, x.q), (x.v_before, x.v))
                 ]
                 + [(x.v - x.v_before) / prepared.h, y.impulse / prepared.h],

@@ -27,7 +27,8 @@ JUDGED = 4
 
 
 class Span(NamedTuple):
-    """Whole steps from ``start``, then a shorter one to the end; ``steps`` counts both."""
+    """Whole steps from ``start``, then a last one of length ``rest`` to the end; ``steps`` counts
+    both."""
 
     start: Float[Array, ""]
     whole: Int[Array, ""]
@@ -35,19 +36,21 @@ class Span(NamedTuple):
     rest: Float[Array, ""]
 
 
-def span(start, end, h) -> Span:
-    """Number of steps of length ``h`` between ``start`` and ``end``, and the remainder."""
+def span(start, end, h, *, derivatives: bool) -> Span:
+    """Number of steps of length ``h`` between ``start`` and ``end``, and the remainder.
+
+    With ``derivatives`` a last step is there also where none is shorter: it carries those by the
+    end of the run.
+    """
     length = (end - start) / h
     slack = jnp.maximum(REST, 8 * jnp.finfo(length.dtype).eps * jnp.abs(length))
     count = jnp.maximum(jnp.floor(jax.lax.stop_gradient(length) + slack), 0.0)
     has_rest = length - count > slack
-    whole = count.astype(jnp.int32)
-    return Span(
-        start,
-        whole,
-        whole + has_rest.astype(jnp.int32),
-        jnp.where(has_rest, end - start - count * h, h),
-    )
+    steps = (count + has_rest).astype(jnp.int32)
+    ends = has_rest | ((count > 0) & derivatives)
+    rest = end - start - (steps - 1) * h
+    rest = jnp.where(has_rest, rest, h + jnp.where(ends, rest - jax.lax.stop_gradient(rest), 0.0))
+    return Span(start, steps - ends.astype(jnp.int32), steps, rest)
 
 
 def run(
@@ -62,7 +65,7 @@ def run(
     adjoint: Adjoint,
 ) -> tuple[State, Records]:
     """Run from ``state`` to ``end`` under an extra constant ``force`` (n,)."""
-    s = span(state.t, end, prepared.h)
+    s = span(state.t, end, prepared.h, derivatives=adjoint != "none")
     want = wanted(ts, s.start, prepared.h, s.whole, s.rest)
     steps = jnp.minimum(s.steps, max_steps)
     size = max(1, min(BLOCK if prepared.in_scalars else BLOCK_OF_ARRAYS, max_steps))
