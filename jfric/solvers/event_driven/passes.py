@@ -287,11 +287,14 @@ def _judged(
     remarked = select(settled, remarks(prepared, state, signs, equations, ahead), 0)
     verdict = verdict._replace(flags=verdict.flags | remarked)
     verdict = verdict.flagged(Flag.GRAZING, arrived_unseen(frozen, still, signs))
+    # Only steps of a Runge-Kutta flow are refused for their error: where even those are that no
+    # longer move time, none would be taken.
+    lost = settled & ~step.accepted & ~resolvable(prepared.end - state.start, step.h)
+    verdict = verdict.ended(Status.STALLED, lost)
     if mechanics.has_edges:
-        lost = settled & ~step.accepted & ~resolvable(prepared.end - state.start, step.h)
         # Slid into a singular point: the normal force grows beyond bounds.
         gone = lost & (begun.smallest_pivot(equations.pivot) < VANISHING)
-        verdict = verdict.ended(Status.STALLED, lost).ended(Status.INCONSISTENT, gone)
+        verdict = verdict.ended(Status.INCONSISTENT, gone)
         verdict = verdict.flagged(Flag.NO_MODE, gone)
     if mechanics.varying is not None:
         # A sweep may vary numbers so that a mass vanishes or becomes negative.
