@@ -427,3 +427,23 @@ def test_all_multipliers_of_an_equilibrium_count(at):
     assert bool(orbit.stable) is (k > 0)
     growth = np.exp(0.4 * (-2.0 + np.sqrt(4.0 - k)))
     np.testing.assert_allclose(orbit.largest_multiplier, growth, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("k", "c"), [(1e-5, 1.0), (-1e-5, 1.0), (1.0, 1e-6)])
+def test_slow_multipliers_of_an_equilibrium_count(k, c):
+    """Roots of s^2 + c s + k = 0 near zero have multipliers near that along a motion."""
+    elements = {
+        "mass": jfric.Mass("x", 1.0),
+        "damper": jfric.Damper("x", c),
+        "polynomial_spring": jfric.PolynomialSpring("x", [k, 0.0, abs(k)]),
+        "load": jfric.Load("x", 2.0 * abs(k) if k > 0 else 0.0),
+    }
+    problem = jfric.Problem(["x"], elements, time=1.0)
+    at = 1.0 if k > 0 else 0.0
+    orbit = jfric.periodic_orbit(problem, start=[at, 0.0], period=2.0 * np.pi if k == 1.0 else 0.4)
+    assert bool(orbit.converged)
+    assert bool(orbit.is_equilibrium)
+    assert bool(orbit.stable) is (k > 0)
+    stiffness = k + 3.0 * abs(k) * at**2
+    root = np.max(np.real(np.roots([1.0, c, stiffness])))
+    np.testing.assert_allclose(orbit.largest_multiplier, np.exp(root * orbit.period), rtol=1e-8)

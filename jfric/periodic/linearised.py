@@ -163,8 +163,9 @@ def cut(shooting: Shooting, step, scales: Scales):
     return step * (LONGEST / jnp.maximum(size, LONGEST))
 
 
-def orbit_of(shooting: Shooting, problem: Problem, found: Found) -> PeriodicOrbit:
-    """The periodic orbit found by Newton's method, with its multipliers and events."""
+def orbit_of(shooting: Shooting, problem: Problem, found: Found, scales: Scales) -> PeriodicOrbit:
+    """The periodic orbit found by Newton's method, with its multipliers and events; ``scales``:
+    sizes of the states."""
     motion, z = found.motion, found.z
     monodromy = motion.gain[0]
     for i in range(1, shooting.segments):
@@ -190,6 +191,7 @@ def orbit_of(shooting: Shooting, problem: Problem, found: Found) -> PeriodicOrbi
         event_count=jnp.sum(motion.count),
         residual=found.residual,
         smallest=found.smallest,
+        drift=_drift(shooting, motion, period, scales),
         status=found.status,
         run_status=found.run_status,
         flags=motion.flags,
@@ -201,3 +203,16 @@ def orbit_of(shooting: Shooting, problem: Problem, found: Found) -> PeriodicOrbi
         event_names=event_labels(problem),
         forced=not shooting.autonomous,
     )
+
+
+def _drift(shooting: Shooting, motion: Motion, period, scales: Scales) -> Float[Array, ""]:
+    """The largest change of a state over a period at the rate that it has at the ends of segments,
+    in sizes of the states; infinite under loads with a period, which are never at rest."""
+    if not shooting.autonomous:
+        return jnp.asarray(jnp.inf, period.dtype)
+    # The period moves the end of a segment by its part of it.
+    change = jnp.max(jnp.abs(motion.by_period), axis=0) * shooting.segments * period
+    q, v = jnp.split(scales.state, 2)
+    time = period / (2.0 * jnp.pi)
+    size = jnp.maximum(q, v * time)
+    return jnp.max(change / jnp.concatenate([size, size / time]))

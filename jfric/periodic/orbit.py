@@ -70,6 +70,8 @@ class OrbitStatus(IntEnum):
 
 #: Distance from one up to which a multiplier is that along the motion.
 ALONG = 1e-4
+#: Drift of a state below which it does not move.
+STILL = 1e-8
 
 
 @printable
@@ -119,6 +121,8 @@ class PeriodicOrbit(eqx.Module):
     #: Smallest singular value of the scaled equations, relative to the largest: zero where the
     #: orbit is one of a continuum, or at a fold.
     smallest: Float[Array, ""]
+    #: Largest change of a state over a period at its rate, in sizes of the states: zero at rest.
+    drift: Float[Array, ""]
     #: :class:`jfric.OrbitStatus`, and :class:`jfric.Status` of the run that ended early, if any.
     status: Int[Array, ""]
     run_status: Int[Array, ""]
@@ -163,10 +167,11 @@ class PeriodicOrbit(eqx.Module):
 
     @property
     def is_equilibrium(self):
-        """Whether nothing moves: an autonomous motion whose multipliers are all away from one,
-        which is that along the motion."""
+        """Whether nothing moves: an autonomous motion whose states have no rate, or whose
+        multipliers are all away from one, which is that along the motion."""
         nearest = jnp.min(jnp.abs(self.multipliers - 1.0), axis=-1)
-        return jnp.asarray(not self.forced) & (nearest > ALONG)
+        rests = (nearest > ALONG) | (self.drift <= STILL)
+        return jnp.asarray(not self.forced) & rests
 
     @property
     def stable(self):

@@ -230,7 +230,7 @@ def solved(
     found = solve(shooting, problem, z, phase, scales, along, most=most)
     there = shooting.problem_at(problem, found.z.parameter)
     scaled = scaled_equations(shooting, found.jacobian, scales)[0]
-    return found, orbit_of(shooting, there, found), shooting.pack(found.z), scaled
+    return found, orbit_of(shooting, there, found, scales), shooting.pack(found.z), scaled
 
 
 def guessed(solver, end, shooting, problem, period, state, periods) -> Guess:

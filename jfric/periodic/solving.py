@@ -227,8 +227,8 @@ def _many(solver, end, call: _Orbit, axes, batch: int, *arguments) -> PeriodicOr
 
 
 def _without_derivatives(call: _Orbit, problem, given, start) -> PeriodicOrbit:
-    found, _ = call.found(problem, given, start)
-    return orbit_of(call.shooting, problem, found)
+    found, guess = call.found(problem, given, start)
+    return orbit_of(call.shooting, problem, found, guess.scales)
 
 
 def _differentiated(call: _Orbit, problem, given, start) -> PeriodicOrbit:
@@ -247,7 +247,7 @@ def _differentiated(call: _Orbit, problem, given, start) -> PeriodicOrbit:
     again = again._replace(
         status=found.status, run_status=found.run_status, iterations=found.iterations
     )
-    return orbit_of(shooting, problem, again)
+    return orbit_of(shooting, problem, again, guess.scales)
 
 
 def solver_of_orbits(problem: Problem, solver: EventDriven | None) -> EventDriven:

@@ -91,7 +91,7 @@ def step_length(prepared: Prepared, state: State, records: Records, ts, target, 
     breaks = prepared.breakpoints
     t_end = target
     if breaks.shape[0]:
-        # Of equal times the one that changes the motion counts, for derivatives: see ``at_the_end``.
+        # Of equal times a breakpoint counts: derivatives of later motion depend on it.
         following = jnp.min(select(breaks > state.t, breaks, jnp.inf))
         t_end = sooner(following, t_end)
     if prepared.nu:
