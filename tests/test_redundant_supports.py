@@ -231,3 +231,37 @@ def test_a_body_that_came_to_rest_holds_as_well(solver):
     # v^2 / (2 mu_d g)
     np.testing.assert_allclose(solution.q[:, 0], 0.25 / 5.0, atol=1e-3)
     assert float(solution.q[0, 0]) == pytest.approx(float(solution.q[1, 0]), abs=1e-12)
+
+
+EXACT = jfric.EventDriven()
+
+
+def test_feet_that_share_friction_but_not_weight_are_no_edge():
+    """Limits of 1 N and 4 N hold 4.9 N; each foot carries 5 N of weight, whatever they share."""
+    solution = jfric.simulate(_block([-0.5, 0.5], [0.2, 0.8], [0.1, 0.4], push=4.9), EXACT)
+    assert jfric.Flag(int(solution.flags)) == jfric.Flag.REDUNDANT
+    np.testing.assert_array_equal(solution.final.q[0], 0.0)
+    assert bool(solution.differentiable)
+
+
+@pytest.mark.parametrize("kind", ["feet", "rubbed"])
+def test_what_must_slide_together_is_no_coincidence(kind):
+    """A push of 4 N + 10 N/s t passes the limit of 5 N at 0.1 s; then 2.5 N of friction is left."""
+
+    def last(k):
+        push = jfric.Ramp(10.0 * k, 4.0 * k)
+        if kind == "feet":
+            problem = _block([-0.5, 0.5], [0.2, 0.8], [0.1, 0.4], push=push, end=0.5)
+        else:
+            laws = [jfric.StaticDynamic(1.0, 0.5), jfric.StaticDynamic(4.0, 2.0)]
+            problem = _rubbed(laws, push=push, end=0.5)
+        solution = jfric.simulate(problem, EXACT)
+        return solution.final.q[0], solution
+
+    slope, solution = jax.jacfwd(last, has_aux=True)(1.0)
+    assert bool(solution.differentiable)
+    # Sliding begins at t with k (4 + 10 t) = 5: x = int int (4 k + 10 k s - 2.5), dt/dk = -0.5.
+    T = 0.4
+    np.testing.assert_allclose(solution.final.q[0], 2.5 * T**2 / 2 + 10.0 * T**3 / 6, rtol=1e-9)
+    exact = 0.5 * 2.5 * T + 5.0 * T**2 / 2 + 10.0 * T**3 / 6
+    np.testing.assert_allclose(slope, exact, rtol=1e-9)

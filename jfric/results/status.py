@@ -83,7 +83,8 @@ class Flag(IntFlag):
     #: An accumulating sequence of impacts was closed.
     ZENO = 8
     #: Several contacts changed mode at the same instant, or shared an impact although nothing
-    #: presses them. Reversals of sliding that one impact causes do not count.
+    #: presses them. Reversals of sliding that one impact causes do not count, nor contacts whose
+    #: sliding follows from that of others, as feet of one body.
     SIMULTANEOUS = 16
     #: A change of mode was assigned to the end of a step: derivatives lack the change of its time.
     STEP_RESOLUTION = 32

@@ -11,6 +11,8 @@ from jaxtyping import Array, Bool, Int
 from jfric.contact import rules
 from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matvec
+from jfric.contact.reactions import no_coupling, reaction_operator
+from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.numerics.loops import where_any
 from jfric.results.modes import Mode
 from jfric.results.status import Flag
@@ -57,6 +59,7 @@ def log_changes(prepared, state: State, records: Records, signs: Signs, waits, o
         changed = changed.at[np.asarray(others)].set(False)
     v_before = select(unlogged(state), state.v_before, state.v)
     caused = turned_by_impact(prepared, state, shown, v_before)
+    caused = caused | changed_together(prepared, changed & ~impacted)
     count = jnp.sum(changed & (impacted | ~caused), dtype=jnp.int32)
     old, new = state.recorded, shown
     if own is not None:
@@ -103,6 +106,26 @@ def turned_by_impact(prepared: Prepared, state: State, shown, v_before) -> Bool[
     return state.impacted.any() & slid & moves(v_before) & moves(state.v)
 
 
+def changed_together(prepared: Prepared, changed: Bool[Array, " c"]) -> Bool[Array, " c"]:
+    """Those contacts that ``changed`` whose sliding velocity follows from those of others, as of
+    feet of one body: they begin and stop to slide together, which is no coincidence."""
+    nt = prepared.nt
+    rubs = changed[:nt] & ~prepared.frictionless
+    if nt < 2 or prepared.independent:
+        return jnp.zeros_like(changed)
+
+    def following():
+        active = jnp.pad(rubs, (0, prepared.nu))
+        D = matmul(prepared.WM, prepared.W.T)
+        found = reaction_operator(
+            D, active, no_coupling(D.dtype), independent=False, size=prepared.D_size
+        )
+        return rubs & found.dependent[:nt]
+
+    found = where_any(jnp.sum(rubs) > 1, following, jnp.zeros((nt,), bool))
+    return jnp.pad(found, (0, changed.shape[0] - nt))
+
+
 def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
     """Flags that follow from the decisions of a pass."""
     nt, redundant = prepared.nt, equations.redundant
@@ -137,6 +160,10 @@ def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
         else:
             assert tight is not None
             pressed = tight.reshape(2, nt)[:, prepared.nf :]
+            if equations.null is not None:
+                # Feet of one body share friction, but their normal forces are unique.
+                free = jnp.abs(equations.null[nt:]) > constants(equations.null.dtype).zero ** 0.5
+                pressed = pressed & jnp.any(free, axis=1)
         flags = flags | select(jnp.any(pressed), int(Flag.ONE_SIDED), 0)
     piecewise = prepared.mechanics.piecewise
     if piecewise.tables:
