@@ -11,6 +11,7 @@ from judge_systems import KINDS, judge, main, mirrored, stepped, way
 from random_systems import system, text
 
 import jfric
+from jfric.files.read_toml import loads
 
 BLOCK = """
 dofs = ["x"]
@@ -246,3 +247,12 @@ def test_a_few_systems(tmp_path, capsys):
     ways = "mirrored,reordered,batched"
     assert main([*words.split(), "--ways", ways, "--out", str(tmp_path)]) == 0
     assert "4 systems, 0 wrong" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_shared_load_that_no_step_moves_has_a_status_of_its_own():
+    """Friction in a plane reaches its limit on a body that a contact could hold."""
+    problem = loads(text(system(2911701, 0, 78, "statics"))).problem
+    solution = jfric.simulate(problem, jfric.EventDriven(adjoint="none", max_steps=4000))
+    assert int(solution.status) in (jfric.Status.STALLED, jfric.Status.OK)
+    assert np.isfinite(solution.final.q).all()

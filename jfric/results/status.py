@@ -23,7 +23,8 @@ class Status(IntEnum):
     INCONSISTENT = 4
     #: An impact would have increased the energy; the trajectory ends there.
     IMPACT_ENERGY = 5
-    #: A rigid-body motion meets no resistance: there is no quasi-static equilibrium.
+    #: A rigid-body motion meets no resistance: there is no quasi-static equilibrium, or none with
+    #: the reactions of smallest norm.
     SINGULAR = 6
     #: The contact problem of a step was not solved within the iterations; the trajectory ends.
     UNSOLVED = 7
@@ -49,8 +50,8 @@ class Status(IntEnum):
             Status.NON_FINITE: "a number or a state became infinite or NaN",
             Status.INCONSISTENT: "no unique consistent mode (Painleve or cycling); stopped there",
             Status.IMPACT_ENERGY: "an impact would increase the energy; stopped there",
-            Status.SINGULAR: "free to move without resistance (a spring or support is missing); "
-            "stopped there",
+            Status.SINGULAR: "free to move without resistance (a spring or support is missing, or "
+            "frictions that share a load do not hold it with forces of smallest norm); stopped there",
             Status.UNSOLVED: "the contact problem of a step was not solved; stopped there",
             Status.STALLED: "the integrator could not go on (steps too small, or implicit "
             "equations not solved)",
