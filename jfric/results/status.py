@@ -51,7 +51,7 @@ class Status(IntEnum):
             Status.INCONSISTENT: "no unique consistent mode (Painleve or cycling); stopped there",
             Status.IMPACT_ENERGY: "an impact would increase the energy; stopped there",
             Status.SINGULAR: "free to move without resistance (a spring or support is missing, or "
-            "frictions that share a load do not hold it with forces of smallest norm); stopped there",
+            "frictions that share a load do not hold with forces of smallest norm); stopped there",
             Status.UNSOLVED: "the contact problem of a step was not solved; stopped there",
             Status.STALLED: "the integrator could not go on (steps too small, or implicit "
             "equations not solved)",
