@@ -9,9 +9,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from jfric.contact import rules
-from jfric.numerics.choice import select
-from jfric.numerics.linear_algebra import matvec
 from jfric.contact.reactions import no_coupling, reaction_operator
+from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.numerics.loops import where_any
 from jfric.results.modes import Mode
