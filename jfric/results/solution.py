@@ -239,11 +239,11 @@ class Solution(eqx.Module):
         ]
 
     def one_sided_events(self) -> list[dict[str, Any]]:
-        """The rows of :meth:`event_table` that lie on an output or the end of one trajectory:
-        values and derivatives there are those of one side (``Flag.ONE_SIDED``)."""
-        places = np.append(np.asarray(self.ts), reached_time(self))
+        """The rows of :meth:`event_table` that lie on an output of one trajectory: values and
+        derivatives there are those of one side (``Flag.ONE_SIDED``). An event on the end has not
+        happened yet."""
+        places, rows = np.asarray(self.ts), self.event_table()
         near = ROUNDINGS * np.finfo(places.dtype).eps
-        rows = self.event_table()
         return [r for r in rows if np.isclose(places, r["time"], rtol=near, atol=0.0).any()]
 
     def outcome(self) -> str:

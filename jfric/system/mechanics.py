@@ -407,7 +407,7 @@ class Mechanics(eqx.Module):
         return jnp.concatenate([jnp.zeros((0,)), *(f.breakpoints() for f in self.functions())])
 
     def jumps(self) -> Float[Array, " b"]:
-        """Those breakpoints at which a function of time, or the speed of a base, jumps; NaN in
+        """Breakpoints at which a function of time, or the speed of a base, jumps; NaN in
         place of the others."""
         values = [_jumps(f, 0) for f in self.functions()]
         speeds = [_jumps(f, 1) for f in self.base_functions]

@@ -106,7 +106,7 @@ def turned_by_impact(prepared: Prepared, state: State, shown, v_before) -> Bool[
 
 
 def changed_together(prepared: Prepared, changed: Bool[Array, " c"]) -> Bool[Array, " c"]:
-    """Those contacts that ``changed`` whose sliding velocity follows from those of others, as of
+    """Contacts among those that ``changed`` whose sliding velocity follows from those of others, as of
     feet of one body: they begin and stop to slide together, which is no coincidence."""
     nt = prepared.nt
     rubs = changed[:nt] & ~prepared.frictionless
