@@ -106,8 +106,8 @@ def turned_by_impact(prepared: Prepared, state: State, shown, v_before) -> Bool[
 
 
 def changed_together(prepared: Prepared, changed: Bool[Array, " c"]) -> Bool[Array, " c"]:
-    """Contacts among those that ``changed`` whose sliding velocity follows from those of others, as of
-    feet of one body: they begin and stop to slide together, which is no coincidence."""
+    """Contacts among those that ``changed`` whose sliding velocity follows from those of others,
+    as of feet of one body: they begin and stop to slide together, which is no coincidence."""
     nt = prepared.nt
     rubs = changed[:nt] & ~prepared.frictionless
     if nt < 2 or prepared.independent:
