@@ -94,5 +94,5 @@ def test_sidecar_is_valid_json(tmp_path):
 
 
 def test_unknown_format():
-    with pytest.raises(jfric.ProblemError, match="found 'xls', allowed are csv and parquet"):
+    with pytest.raises(jfric.ProblemError, match="found 'xls', allowed are csv, parquet"):
         output.require_format("xls")

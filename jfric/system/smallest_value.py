@@ -12,16 +12,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jax.core import eval_context
 
+from jfric.numerics.tolerances import ROUNDINGS
 from jfric.system.functions import AbstractFunction
 
 #: Evaluations after which the search ends.
 MOST = 1 << 20
 #: The lowest value is known to this part of the magnitudes.
 PRECISE = 1e-9
-#: Values below zero by up to this part of the magnitudes of their terms are not negative.
+#: Values below zero by up to this part of the magnitudes of their terms are not negative; in single
+#: precision by its rounding.
 ROUNDING = 1e-12
 
 
@@ -75,7 +78,7 @@ def find_negative(function: AbstractFunction, start: float, end: float) -> Negat
     p = pieces(function, start, end)
     powers = p.length[:, None] ** np.arange(p.polynomial.shape[1])
     size = np.sum(np.abs(p.polynomial) * powers, axis=1) + np.sum(np.abs(p.amplitude), axis=1)
-    slack = ROUNDING * size
+    slack = max(ROUNDING, ROUNDINGS * float(jnp.finfo(jnp.result_type(float)).eps)) * size
     which, none = np.arange(p.start.shape[0]), np.zeros(p.start.shape)
     ends = np.concatenate([_values(p, which, none)[0], _values(p, which, p.length)[0]])
     ends = np.where(ends < -np.tile(slack, 2), ends, 0.0)
