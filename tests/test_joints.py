@@ -347,7 +347,8 @@ def test_normal_force_that_changes_its_sign():
     for solution in (a, b):
         rows = solution.event_table()
         assert not any(row["impact"] for row in rows)
-        assert jfric.Flag(int(solution.flags)) == jfric.Flag.SIMULTANEOUS
+        # Both sides slide together: that one takes over from the other is no coincidence.
+        assert int(solution.flags) == 0
         changes = [row for row in rows if "open" in (row["from"], row["to"])]
         assert len(changes) == 4
     # Up to where the outer side lets go: w = theta'^2 obeys a linear equation in theta.

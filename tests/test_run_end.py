@@ -67,8 +67,10 @@ def test_an_event_on_the_end_has_the_derivatives_of_the_motion_before_it(case, k
     exact = np.asarray(exact, float)
     known = ~np.isnan(exact)
     np.testing.assert_allclose(slopes[known], exact[known], atol=1e-12)
-    assert Flag(int(found.flags)) == Flag.ONE_SIDED
-    assert not bool(found.differentiable)
+    # Tables often end with the run: a jump there is no edge.
+    edge = case != "jump of a load"
+    assert Flag(int(found.flags)) == (Flag.ONE_SIDED if edge else 0)
+    assert bool(found.differentiable) is not edge
     assert float(found.final.t) == 1.0
 
 
@@ -106,13 +108,11 @@ def test_a_sample_of_a_controller_at_the_end_leaves_the_derivative_whole(solver)
     p = problem(elements, (0.0, 1.0))
 
     def last(end):
-        return jfric.simulate(p, solver, end=end).final
+        final = jfric.simulate(p, solver, end=end).final
+        return jnp.concatenate([final.q, final.v])
 
-    slopes, (at, before) = jax.jacfwd(last)(1.0), (last(t) for t in (1.0, 1.0 - 1e-6))
-    found = [slopes.q[0], slopes.v[0]]
-    np.testing.assert_allclose(
-        found, [(x - y)[0] / 1e-6 for x, y in ((at.q, before.q), (at.v, before.v))], rtol=1e-5
-    )
+    rates = (last(1.0) - last(1.0 - 1e-6)) / 1e-6
+    np.testing.assert_allclose(jax.jacfwd(last)(1.0), rates, rtol=1e-5)
 
 
 @pytest.mark.parametrize("output", [0.5, 0.55])

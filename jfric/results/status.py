@@ -101,12 +101,12 @@ class Flag(IntFlag):
     #: In addition to ``INCONSISTENT``: several sets of contact forces fit their modes, and move the
     #: system differently (Painleve's paradox with several solutions).
     SEVERAL_MOTIONS = 1024
-    #: An event lies exactly on an output, a sample of a controller or the end, a jump of a function
-    #: of time on the end, an impact on the start or a break of a function of time, or the start on
-    #: the level of an event that changes or ends the motion, or at rest where a spring's stiffness
-    #: changes, or contacts hold a body that would slide if one of them had a clearance: values and
-    #: derivatives there are those of one side. At the end this is the motion before the event or
-    #: jump: derivatives by ``time.end`` are rates of this motion.
+    #: An event lies exactly on an output, a sample of a controller or the end, an impact on the
+    #: start or a break of a function of time, or the start on the level of an event that changes or
+    #: ends the motion, or at rest where a spring's stiffness changes, or contacts hold a body that
+    #: would slide if one of them had a clearance: values and derivatives there are those of one
+    #: side. At the end this is the motion before the event: derivatives by ``time.end`` are rates
+    #: of this motion.
     ONE_SIDED = 2048
 
     @property

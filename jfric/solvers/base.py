@@ -402,7 +402,6 @@ class AbstractSolver(eqx.Module):
             one = self.next_pass(problem, prepared, state, ts, until, force)
             records = records._replace(dense=_room(one, mechanics, state, records, dense))
         state, records = self.run_to(problem, prepared, state, records, ts, until, force)
-        state = ended(mechanics, state, until)
         status = self.outcome(prepared, state, until)
         full = (status == int(Status.OK)) & (state.event_count > capacity) & (capacity > 0)
         status = select(full, int(Status.MAX_EVENTS), status)
@@ -431,17 +430,7 @@ def one_sided(solver: AbstractSolver, before: Any, state: Any, until, times) -> 
     loops = getattr(before, "loops", None)
     ends = [until] if loops is None else [until, loops.next]
     t, times = jax.lax.stop_gradient((state.t, jnp.append(times, jnp.stack(ends))))
-    return _flagged_one_sided(state, arrived & (t > before.t) & near(times, t).any())
-
-
-def ended(mechanics: Mechanics, state: Any, until) -> Any:
-    """The final ``state`` of a run to ``until`` [s], flagged as one-sided where a function of time
-    jumps there."""
-    at_jump = jnp.any(near(mechanics.jumps(), until)) & (state.t >= until)
-    return _flagged_one_sided(state, jax.lax.stop_gradient(at_jump))
-
-
-def _flagged_one_sided(state: Any, where) -> Any:
+    where = arrived & (t > before.t) & near(times, t).any()
     flag = select(where, int(Flag.ONE_SIDED), 0).astype(jnp.int32)
     return eqx.tree_at(lambda s: s.flags, state, state.flags | flag)
 

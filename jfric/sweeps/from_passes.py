@@ -13,7 +13,7 @@ from jfric.numerics.printing import printable
 from jfric.results.observables import AtTimes, During
 from jfric.results.reductions import Reductions
 from jfric.results.status import Flag, Status
-from jfric.solvers.base import AbstractSolver, ended, one_sided
+from jfric.solvers.base import AbstractSolver, one_sided
 from jfric.solvers.records import empty_records
 from jfric.system.control import driven
 from jfric.system.problem import Problem
@@ -94,7 +94,6 @@ def run_with_pieces(
         scalar_buffers=True,
         shared=one.shared,
     )
-    state = ended(mechanics, state, target)
     status = solver.outcome(prepared, state, target)
     if may_stop:
         status = jnp.where(stopped(state), state.status, status)

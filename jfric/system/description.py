@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import functools
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -110,7 +109,7 @@ class AbstractProblem(eqx.Module):
             if isinstance(element, AbstractComposite)
         }
 
-    @functools.cached_property
+    @property
     def parts(self) -> Parts:
         """Elements that composites consist of, by section and by name."""
         found = Parts()

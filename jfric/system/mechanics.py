@@ -22,7 +22,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -406,13 +405,6 @@ class Mechanics(eqx.Module):
         """Times that no step may straddle, unsorted."""
         return jnp.concatenate([jnp.zeros((0,)), *(f.breakpoints() for f in self.functions())])
 
-    def jumps(self) -> Float[Array, " b"]:
-        """Breakpoints at which a function of time, or the speed of a base, jumps; NaN in
-        place of the others."""
-        values = [_jumps(f, 0) for f in self.functions()]
-        speeds = [_jumps(f, 1) for f in self.base_functions]
-        return jnp.concatenate([jnp.zeros((0,)), *values, *speeds])
-
     def frequency(self):
         """Largest angular frequency of the functions of time [rad/s]."""
         result = jnp.zeros(())
@@ -490,13 +482,3 @@ def inverse_of_mass(M):
     safe = select(is_diagonal, jnp.eye(M.shape[0]), M)
     invert = plain_inverse if M.shape[0] <= ROTATED else jnp.linalg.inv
     return select(is_diagonal, jnp.diag(1.0 / diagonal), invert(safe))
-
-
-def _jumps(function: AbstractFunction, order: int) -> Float[Array, " b"]:
-    """Breakpoints at which a derivative of a function of time jumps; NaN for the others."""
-    t = jax.lax.stop_gradient(function.breakpoints())
-    sides = t, jnp.nextafter(t, -jnp.inf)
-    at, before = (jax.vmap(lambda t: function.derivative(t, order))(x) for x in sides)
-    sizes = [jax.vmap(lambda t: function.size(t, order))(x) for x in sides]
-    small = jnp.finfo(t.dtype).eps ** 0.5 * jnp.maximum(*sizes)
-    return select(jnp.abs(at - before) <= small, jnp.nan, t)

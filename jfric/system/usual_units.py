@@ -16,7 +16,7 @@ class Measure(NamedTuple):
 
     powers: tuple[tuple[str, float], ...]
 
-    def times(self, other: Measure, power: float = 1) -> Measure:
+    def times(self, other: Measure, power: int | float = 1) -> Measure:
         """Dimensionality of a product with ``other`` to a ``power``."""
         found = dict(self.powers)
         for name, own in other.powers:

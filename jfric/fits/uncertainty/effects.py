@@ -12,6 +12,7 @@ from jfric.fits.curve_prior import with_elements
 from jfric.fits.estimate import Estimate
 from jfric.fits.free import Free
 from jfric.fits.full_paths import full_experiment, full_free, full_signals
+from jfric.fits.memory import without_history
 from jfric.fits.task import Task
 from jfric.system.elements import Damper, Load, Spring
 from jfric.system.expression import Expression
@@ -111,7 +112,7 @@ def _measured(fit: Estimate, system: Problem) -> dict[str, dict[str, Free]]:
     data = fit.objective.data
     t = np.asarray(data.t)
     late = Free(0.0, 0.1 * float(np.ptp(t[np.isfinite(t)])), scale="linear")
-    delays = {f"input.{path}.delay": late for path in data.u} | {"delay": late}
+    delays = {f"input.{path}.delay": late for path in without_history(data.u)} | {"delay": late}
     delays["controller.delay"] = Free(0.0, 2.0, scale="linear")
     if any(path.endswith("delay") for path in fit.objective.layout.paths):
         delays = {}  # two delays in sequence act almost as one

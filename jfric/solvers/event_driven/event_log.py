@@ -162,7 +162,7 @@ def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
             if equations.null is not None:
                 # Feet of one body share friction, but their normal forces are unique.
                 free = jnp.abs(equations.null[nt:]) > constants(equations.null.dtype).zero ** 0.5
-                pressed = pressed & jnp.any(free, axis=1)
+                pressed = pressed & jnp.any(free, axis=1)[None]
         flags = flags | select(jnp.any(pressed), int(Flag.ONE_SIDED), 0)
     piecewise = prepared.mechanics.piecewise
     if piecewise.tables:

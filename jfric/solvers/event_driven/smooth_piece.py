@@ -8,6 +8,7 @@ reactions.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Self
 
@@ -228,19 +229,16 @@ class SmoothPiece(eqx.Module):
             w.append(matvec(self.g.A, w[-1]))
 
         def value(s, q, v):
-            w = basis_after(self.prepared, self.g, s)
-            others = self.others(s, q, v, w)
-            z = jnp.concatenate([q, v, w, others[: len(others) - margins]])
-            return jnp.concatenate([matvec(self.rates[:, : len(z)], z), others])
+            return self.others(s, q, v, basis_after(self.prepared, self.g, s))
 
         start, none = jnp.zeros_like(self.state.t), jnp.zeros_like(q)
-        motion, others, margins = [q, v], [], len(self.prepared.mechanics.planes)
+        motion, others = [q, v], []
         nothing = jnp.zeros((self.rates.shape[1] - 2 * len(q) - len(w[0]),), q.dtype)
         if len(nothing):
             # Derivatives of order k follow from the motion up to order k + 1.
-            values = jnp.stack(along_motion(value, start, q, v))
-            motion += [*values[:2, : len(q)]]
-            others = [*values[:, len(q) :]]
+            motion.append(self.acceleration(start, q, v))
+            motion.append(taylor(along(self.acceleration, *motion), start, 1)[1])
+            others = taylor(along(value, *motion), start, 2)
         for k in range(len(motion) - 2, 3):
             z = jnp.concatenate([motion[k], motion[k + 1], w[k], *others[k : k + 1]])
             motion.append(matvec(self.rates, z))
@@ -276,17 +274,26 @@ class SmoothPiece(eqx.Module):
         return Quantities(*(matmul(z, jnp.abs(x)) for x in self.system.quantities))
 
 
-def along_motion(function: Callable, s, q, v) -> list[Array]:
-    """``function(s, q, v)`` and its first two derivatives by the time ``s`` along the motion from
-    ``q`` and ``v`` (n,), whose accelerations are the first entries of its values."""
-    one, n = jnp.ones_like(s), len(q)
+def along(function: Callable, q, v, *higher) -> Callable:
+    """Function of the time ``s`` alone: ``function(s, q, v)`` along a motion with the derivatives
+    ``q``, ``v`` and ``higher`` ones, (n,) each, at its start."""
+    known = (q, v, *higher)
 
-    def rate(s, q, v):
-        values, change = jax.linearize(function, s, q, v)
-        return change(one, v, values[:n]), values
+    def at(s):
+        powers = [s**k / math.factorial(k) for k in range(len(known))]
+        place = sum((c * x for c, x in zip(powers, known, strict=True)), jnp.zeros_like(q))
+        speed = sum((c * x for c, x in zip(powers, known[1:], strict=False)), jnp.zeros_like(q))
+        return function(s, place, speed)
 
-    first, change, values = jax.linearize(rate, s, q, v, has_aux=True)
-    return [values, first, change(one, v, values[:n])]
+    return at
+
+
+def taylor(function: Callable, s, order: int) -> list[Array]:
+    """``function`` and its derivatives at ``s``, up to ``order``."""
+    if order == 0:
+        return [function(s)]
+    values, rates = jax.jvp(lambda s: taylor(function, s, order - 1), (s,), (jnp.ones_like(s),))
+    return [*values, rates[-1]]
 
 
 def smooth_piece(

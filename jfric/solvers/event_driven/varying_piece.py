@@ -36,9 +36,10 @@ from jfric.solvers.event_driven.pins import limits_of_pins
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.smooth_piece import (
     SmoothPiece,
-    along_motion,
+    along,
     by_velocity,
     curved_forces,
+    taylor,
 )
 from jfric.solvers.event_driven.state import State
 from jfric.system.mechanics import Mechanics
@@ -221,7 +222,10 @@ class VaryingPiece(SmoothPiece):
             pull = matvec(x.now.W, x.a) - x.demanded
             return jnp.concatenate([self._seen(x, s, q, v, w), pull])
 
-        values = jnp.stack(along_motion(value, jnp.zeros_like(self.state.t), q, v))
+        zero = jnp.zeros_like(self.state.t)
+        motion = [q, v, self.acceleration(zero, q, v)]
+        motion.append(taylor(along(self.acceleration, *motion), zero, 1)[1])
+        values = jnp.stack(taylor(along(value, *motion), zero, 2))
         own, pull = jnp.split(values, [values.shape[1] - m], axis=1)
         motion = [q, v, *own[:, : q.shape[0]]]
         # Accelerations of contacts are rates of their velocities, and these are rates of gaps.

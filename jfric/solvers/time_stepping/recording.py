@@ -70,7 +70,7 @@ def write_outputs(
             modes = [y.mode, jax.vmap(shown)(y.segment)]
             values = jnp.concatenate(
                 [
-                    jnp.where(s == 1.0, new, old) + (s - (s == 1.0)) * (new - old)
+                    jnp.where(s == 1.0, new, old) + (s - (s == 1.0).astype(s.dtype)) * (new - old)
                     for old, new in ((x.q_before, x.q), (x.v_before, x.v))
                 ]
                 + [(x.v - x.v_before) / prepared.h, y.impulse / prepared.h],

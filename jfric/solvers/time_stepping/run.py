@@ -46,9 +46,9 @@ def span(start, end, h, *, derivatives: bool) -> Span:
     slack = jnp.maximum(REST, 8 * jnp.finfo(length.dtype).eps * jnp.abs(length))
     count = jnp.maximum(jnp.floor(jax.lax.stop_gradient(length) + slack), 0.0)
     has_rest = length - count > slack
-    steps = (count + has_rest).astype(jnp.int32)
+    steps = (count + has_rest.astype(count.dtype)).astype(jnp.int32)
     ends = has_rest | ((count > 0) & derivatives)
-    rest = end - start - (steps - 1) * h
+    rest = end - start - (steps - 1).astype(count.dtype) * h
     rest = jnp.where(has_rest, rest, h + jnp.where(ends, rest - jax.lax.stop_gradient(rest), 0.0))
     return Span(start, steps - ends.astype(jnp.int32), steps, rest)
 
