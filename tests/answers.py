@@ -148,6 +148,22 @@ def watch_modules(tests: Path) -> None:
         for name, value in list(vars(module).items()):
             if (getattr(value, "__module__", None) or "").startswith("jfric."):
                 vars(module)[name] = watched(value)
+            elif isinstance(value, functools._lru_cache_wrapper):
+                vars(module)[name] = _apart(value)
+
+
+def _apart(helper: Any) -> Any:
+    """A helper that keeps its result: what it computes belongs to no test, whichever asks first."""
+
+    @functools.wraps(helper)
+    def computed(*args, **options):
+        found, _kept.found = _kept.found, None
+        try:
+            return helper(*args, **options)
+        finally:
+            _kept.found = found
+
+    return computed
 
 
 def watched(value: Any) -> Any:
@@ -276,8 +292,7 @@ def difference(found: list, approved: list) -> str:
 
 
 def _numbered(answers: list) -> dict[tuple[str, int], list]:
-    """Answers by the function's name and number: some are missing where an earlier test of a file
-    has left what a helper keeps."""
+    """Answers by the function's name and number."""
     found: dict[tuple[str, int], list] = {}
     for name, *answer in answers:
         found[name, sum(known == name for known, _ in found)] = answer
