@@ -38,6 +38,8 @@ UNMOVED = 1e-7
 #: Part of the mobility without joints below which rounding is compared with that mobility: the rest
 #: of a cancellation is known to fewer digits.
 CANCELLED = 1e-5
+#: Rows up to which the forces of redundant contacts are computed in any case: a choice costs more.
+FEW_ROWS = 2
 
 
 #: The two components of each unilateral contact with friction in a plane, which share one gap.
@@ -174,10 +176,10 @@ def reaction_operator(
         unique = jnp.asarray(True)
         return Reactions(motion, motion, result.pivot, redundant, result.dependent, unique)
     shared = functools.partial(_shared, D, active, S, weight, result, motion, causes, size)
-    if m <= UNROLLED_INVERSE:
+    if m <= FEW_ROWS:
         motion, force, unique, null = shared()
     else:
-        # Most systems of many contacts are not redundant; finding out costs more than the rest.
+        # Most systems are not redundant; finding out costs more than the rest.
         # The results are stored arrays: the compiler would compute them anew in each product.
         otherwise = motion, motion, jnp.asarray(True), jnp.zeros_like(motion)
         motion, force, unique, null = where_any(redundant, shared, otherwise)

@@ -32,7 +32,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jfric.numerics.choice import select
-from jfric.numerics.linear_algebra import diagonal_of, eliminate, inverse, matmul, matvec
+from jfric.numerics.linear_algebra import (
+    diagonal_matrix,
+    diagonal_of,
+    eliminate,
+    inverse,
+    matmul,
+    matvec,
+)
 from jfric.numerics.tolerances import ROUNDINGS
 
 #: Square of the part of a limit below which balanced reactions do not change it.
@@ -75,7 +82,7 @@ def room(D: Float[Array, "m m"], null: Float[Array, "m m"], limits: Float[Array,
     size = jnp.sum(columns * columns, axis=0)
     used = size > 0
     columns = columns * select(used, 1.0 / jnp.sqrt(select(used, size, 1.0)), 0.0)[None, :]
-    own = jnp.diag(select(used, 0.0, 1.0).astype(D.dtype))
+    own = diagonal_matrix(select(used, 0.0, 1.0).astype(D.dtype))
     inner = eliminate(matmul(columns.T, columns) + own, 0.0, active=used).inverse
     rows = limits / weight[None, :]
     largest = jnp.sum(rows * rows, axis=1)

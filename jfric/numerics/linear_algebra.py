@@ -61,6 +61,11 @@ def diagonal_of(a: Float[Array, "m m"]) -> Float[Array, " m"]:
     return jax.lax.reduce_sum(select(np.eye(a.shape[0], dtype=bool), a, 0.0), (1,))
 
 
+def diagonal_matrix(x: Float[Array, " m"]) -> Float[Array, "m m"]:
+    """Matrix with ``x`` on its diagonal, as a selection."""
+    return select(np.eye(x.shape[0], dtype=bool), x, 0.0)
+
+
 def picked(x: Array, rows) -> Array:
     """Entries ``x[rows]`` along the first axis, for known ``rows`` within the array: a slice where
     they follow each other. Indexing with an array would take five operations to trace."""
@@ -155,9 +160,9 @@ def least_norm(
 ) -> Float[Array, "m k"]:
     """``x`` without its part in the ``dependent`` columns of ``N``, whose other columns are
     zero."""
-    gram = N.T @ N + jnp.diag(select(dependent, 0.0, 1.0).astype(N.dtype))
+    gram = matmul(N.T, N) + diagonal_matrix(select(dependent, 0.0, 1.0).astype(N.dtype))
     inner = eliminate(gram, 0.0, active=dependent).inverse
-    return x - N @ (inner @ (N.T @ x))
+    return x - matmul(N, matmul(inner, matmul(N.T, x)))
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -224,7 +229,7 @@ def _exchange_jvp(threshold, primals, tangents):
     """Derivatives of the inverse and of the combinations, by products; a pivot only decides."""
     inverse, reduced, dependent, pivot = found = _exchange(threshold, *primals)
     change = -(inverse @ tangents[0])
-    unit = jnp.diag(dependent.astype(inverse.dtype))
+    unit = diagonal_matrix(dependent.astype(inverse.dtype))
     combined = select(dependent[None, :] & ~dependent[:, None], reduced, 0.0)
     none = np.zeros(dependent.shape, jax.dtypes.float0)
     return found, (change @ inverse, change @ (combined - unit), none, jnp.zeros_like(pivot))

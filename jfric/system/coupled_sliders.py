@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from jfric.numerics.choice import select
-from jfric.numerics.linear_algebra import eliminate, matmul, matvec
+from jfric.numerics.linear_algebra import diagonal_matrix, diagonal_of, eliminate, matmul, matvec
 
 
 class _Springs(NamedTuple):
@@ -42,7 +42,7 @@ class CoupledSliders(eqx.Module):
     @property
     def own(self) -> Float[Array, " e"]:
         """Stiffness (e,) of each element with all others held; one where it is not coupled."""
-        return select(np.asarray(self.members), jnp.diagonal(self.K), 1.0)
+        return select(np.asarray(self.members), diagonal_of(self.K), 1.0)
 
     def _springs(self, way: Int[Array, " e"]) -> _Springs:
         slips = jnp.asarray(self.members) & (way != 0)
@@ -54,7 +54,7 @@ class CoupledSliders(eqx.Module):
         inverse = eliminate(block, 0.0, active=slips).inverse
         inverse = select(both, inverse, 0.0) * size[:, None] * size[None, :]
         stuck = select(slips, 0.0, 1.0).astype(self.K.dtype)
-        along = jnp.diag(stuck) - matmul(inverse, self.K * stuck[None, :])
+        along = diagonal_matrix(stuck) - matmul(inverse, self.K * stuck[None, :])
         return _Springs(along, matvec(inverse, self.R * way))
 
     def elongations(self, way, x: Float[Array, " e"]) -> Float[Array, " e"]:

@@ -30,6 +30,8 @@ from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import (
     ROTATED,
     UNROLLED_INVERSE,
+    diagonal_matrix,
+    diagonal_of,
     eliminate,
     matmul,
     matvec,
@@ -477,8 +479,8 @@ def inverse_of_mass(M):
     """
     if M.shape[0] <= UNROLLED_INVERSE:
         return eliminate(M, 0.0).inverse
-    diagonal = jnp.diagonal(M)
-    is_diagonal = jnp.all(select(jnp.eye(M.shape[0], dtype=bool), 0.0, M) == 0.0)
-    safe = select(is_diagonal, jnp.eye(M.shape[0]), M)
+    alone = diagonal_of(M)
+    is_diagonal = jnp.all(diagonal_matrix(alone) == M)
+    safe = select(is_diagonal, np.eye(M.shape[0], dtype=M.dtype), M)
     invert = plain_inverse if M.shape[0] <= ROTATED else jnp.linalg.inv
-    return select(is_diagonal, jnp.diag(1.0 / diagonal), invert(safe))
+    return select(is_diagonal, diagonal_matrix(1.0 / alone), invert(safe))

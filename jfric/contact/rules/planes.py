@@ -17,10 +17,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.contact.rules.discs import disc_friction, disc_gauge, disc_holding
 from jfric.numerics.choice import select
+from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.tolerances import ROUNDINGS
 from jfric.results.modes import Mode
 
@@ -77,9 +79,9 @@ def kinetic_ratio(mu: Float[Array, " k"], gamma) -> Float[Array, " 2"]:
     stretch, weighted, factor = _stretch(mu), gamma, mu[0]
     if stretch is not None:
         weighted, factor = stretch * gamma, factor * stretch
-    # |E gamma| / mu_1, the speed where both coefficients are the same.
-    speed = speed_of(weighted)
-    return factor * weighted / select(speed > 0, speed, 1.0)
+    # |E gamma|^2 / mu_1^2, the squared speed where both coefficients are the same.
+    squared = jnp.sum(weighted * weighted)
+    return factor * weighted / jnp.sqrt(select(squared > 0, squared, 1.0))
 
 
 class Onset(NamedTuple):
@@ -109,9 +111,10 @@ def _holding(D, free, mu, normal):
     if stretch is not None:
         D, b = D * stretch[:, None] * stretch[None, :], free * stretch
     D = 0.5 * (D + D.T)
-    mean, half = 0.5 * (D[0, 0] + D[1, 1]), 0.5 * (D[0, 0] - D[1, 1])
-    spread = jnp.sqrt(half * half + D[0, 1] * D[0, 1])
-    determinant = D[0, 0] * D[1, 1] - D[0, 1] * D[0, 1]
+    first, both, second = D[0, 0], D[0, 1], D[1, 1]
+    mean, half = 0.5 * (first + second), 0.5 * (first - second)
+    spread = jnp.sqrt(half * half + both * both)
+    determinant = first * second - both * both
     # Other contacts, or joints, may hold one of the directions. Motions there are rounding errors,
     # so the response along the other direction may stand for both.
     held = determinant <= ROUNDINGS * jnp.finfo(D.dtype).eps * (mean + spread) ** 2
@@ -122,11 +125,11 @@ def _holding(D, free, mu, normal):
     D = select(held, mean * jnp.eye(2, dtype=D.dtype), D)
     determinant = select(held, mean * mean, determinant)
 
+    adjugate = jax.lax.rev(D, (0, 1)) * np.array([[1.0, -1.0], [-1.0, 1.0]], D.dtype)
+
     def solved(kappa, b):
         scale = determinant + kappa * (2.0 * mean + kappa)
-        first = (D[1, 1] + kappa) * b[0] - D[0, 1] * b[1]
-        second = (D[0, 0] + kappa) * b[1] - D[0, 1] * b[0]
-        return jnp.stack([first, second]) / select(scale > 0, scale, 1.0)
+        return (matvec(adjugate, b) + kappa * b) / select(scale > 0, scale, 1.0)
 
     size, safe = jnp.sqrt(jnp.sum(b * b)), select(radius > 0, radius, 1.0)
 

@@ -8,8 +8,6 @@ reactions.
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Callable
 from typing import Self
 
 import equinox as eqx
@@ -236,9 +234,17 @@ class SmoothPiece(eqx.Module):
         nothing = jnp.zeros((self.rates.shape[1] - 2 * len(q) - len(w[0]),), q.dtype)
         if len(nothing):
             # Derivatives of order k follow from the motion up to order k + 1.
-            motion.append(self.acceleration(start, q, v))
-            motion.append(taylor(along(self.acceleration, *motion), start, 1)[1])
-            others = taylor(along(value, *motion), start, 2)
+            one, a = jnp.ones_like(start), self.acceleration(start, q, v)
+            jerk = jax.jvp(self.acceleration, (start, q, v), (one, v, a))[1]
+            motion += [a, jerk]
+
+            def rate(s, q, v, a):
+                values, rates = jax.jvp(value, (s, q, v), (one, v, a))
+                return rates, values
+
+            at, along = (start, q, v, a), (one, v, a, jerk)
+            first, second, values = jax.jvp(rate, at, along, has_aux=True)
+            others = [values, first, second]
         for k in range(len(motion) - 2, 3):
             z = jnp.concatenate([motion[k], motion[k + 1], w[k], *others[k : k + 1]])
             motion.append(matvec(self.rates, z))
@@ -272,28 +278,6 @@ class SmoothPiece(eqx.Module):
     def magnitudes(self, z: Float[Array, "p z"]) -> Quantities:
         """Magnitudes of the quantities of guards, from magnitudes of ``z``."""
         return Quantities(*(matmul(z, jnp.abs(x)) for x in self.system.quantities))
-
-
-def along(function: Callable, q, v, *higher) -> Callable:
-    """Function of the time ``s`` alone: ``function(s, q, v)`` along a motion with the derivatives
-    ``q``, ``v`` and ``higher`` ones, (n,) each, at its start."""
-    known = (q, v, *higher)
-
-    def at(s):
-        powers = [s**k / math.factorial(k) for k in range(len(known))]
-        place = sum((c * x for c, x in zip(powers, known, strict=True)), jnp.zeros_like(q))
-        speed = sum((c * x for c, x in zip(powers, known[1:], strict=False)), jnp.zeros_like(q))
-        return function(s, place, speed)
-
-    return at
-
-
-def taylor(function: Callable, s, order: int) -> list[Array]:
-    """``function`` and its derivatives at ``s``, up to ``order``."""
-    if order == 0:
-        return [function(s)]
-    values, rates = jax.jvp(lambda s: taylor(function, s, order - 1), (s,), (jnp.ones_like(s),))
-    return [*values, rates[-1]]
 
 
 def smooth_piece(

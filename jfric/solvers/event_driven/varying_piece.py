@@ -36,10 +36,8 @@ from jfric.solvers.event_driven.pins import limits_of_pins
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.smooth_piece import (
     SmoothPiece,
-    along,
     by_velocity,
     curved_forces,
-    taylor,
 )
 from jfric.solvers.event_driven.state import State
 from jfric.system.mechanics import Mechanics
@@ -222,10 +220,16 @@ class VaryingPiece(SmoothPiece):
             pull = matvec(x.now.W, x.a) - x.demanded
             return jnp.concatenate([self._seen(x, s, q, v, w), pull])
 
-        zero = jnp.zeros_like(self.state.t)
-        motion = [q, v, self.acceleration(zero, q, v)]
-        motion.append(taylor(along(self.acceleration, *motion), zero, 1)[1])
-        values = jnp.stack(taylor(along(value, *motion), zero, 2))
+        start, one = jnp.zeros_like(self.state.t), jnp.ones_like(self.state.t)
+
+        def rate(s, q, v, a):
+            values, rates = jax.jvp(value, (s, q, v), (one, v, a))
+            return rates, values
+
+        # The other way round, a linearisation would lose the rules of what it is taken of.
+        a = self.acceleration(start, q, v)
+        first, change, values = jax.linearize(rate, start, q, v, a, has_aux=True)
+        values = jnp.stack([values, first, change(one, v, a, first[: q.shape[0]])])
         own, pull = jnp.split(values, [values.shape[1] - m], axis=1)
         motion = [q, v, *own[:, : q.shape[0]]]
         # Accelerations of contacts are rates of their velocities, and these are rates of gaps.
