@@ -50,12 +50,15 @@ def require_no_text(where: str, value: object) -> None:
         )
 
 
-def require_one_of(where: str, found: object, allowed: Iterable[str]) -> None:
-    """Raise :class:`ProblemError`, with the nearest choice, for what is not ``allowed``."""
+def require_one_of(
+    where: str, found: object, allowed: Iterable[str], are: str = "allowed are"
+) -> None:
+    """Raise :class:`ProblemError`, with the nearest choice, for what is not ``allowed``. ``are``:
+    words before the list of what is."""
     names = list(allowed)
     if found not in names:
         near = nearest(str(found), names)
-        raise ProblemError(f"{where}: found {found!r}{near}, allowed are {', '.join(names)}")
+        raise ProblemError(f"{where}: found {found!r}{near}, {are} {', '.join(names)}")
 
 
 @contextlib.contextmanager

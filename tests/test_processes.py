@@ -8,6 +8,7 @@ import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
 
+import numpy as np
 import pytest
 
 import jfric
@@ -43,6 +44,27 @@ def test_several_processes_find_what_one_does():
     assert found[1] == found[2]
     assert here == there
     assert len(here) > 8
+
+
+def test_results_of_two_processes_come_back_whole(tmp_path):
+    """The trajectory of a file, and the refusal of another one: both are pickled on the way."""
+    slide = tmp_path / "slide.toml"
+    slide.write_text(
+        'dofs = ["x"]\nmass = {dof = "x", m = 2.0}\nload = {dof = "x", F = 3.0}\ntime.end = 2.0\n'
+        '[[check]]\nquantity = "x(2)"\nexpected = 3.0\ntolerance = 1e-12\n'
+    )
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text('dofs = ["x"]\nmass = {dof = "x", m = -2.0}\ntime.end = 2.0\n')
+    seen = {}
+    results = jfric.verify(
+        [slide, wrong],
+        each=lambda job, computed, found: seen.update({job.case: computed}),
+        processes=2,
+    )
+    assert [(r.case, r.passed) for r in results] == [("slide", True), ("wrong", False)]
+    assert "mass.m" in results[1].quantity
+    assert seen["wrong"] is None
+    np.testing.assert_allclose(seen["slide"].solution.q[-1], [3.0], rtol=1e-12)
 
 
 @pytest.mark.slow

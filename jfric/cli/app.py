@@ -238,8 +238,9 @@ def _is_of_the_compiler(error: RuntimeError) -> bool:
 
 
 @contextlib.contextmanager
-def status(text: str) -> Iterator[Callable[[str], None]]:
-    """A spinner with the time on standard error, on a terminal, for a task of unknown length."""
+def status(text: str, stage: str = "") -> Iterator[Callable[[str], None]]:
+    """A spinner with the time on standard error, on a terminal, for a task of unknown length;
+    ``stage``: its first one."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -247,7 +248,7 @@ def status(text: str) -> Iterator[Callable[[str], None]]:
     columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
     disabled = not terminal.is_terminal
     with Progress(*columns, console=terminal, transient=True, disable=disabled) as spinner:
-        task = spinner.add_task(text, total=None)
+        task = spinner.add_task(f"{text}: {stage}" if stage else text, total=None)
         yield lambda stage: spinner.update(task, description=f"{text}: {stage}")
 
 

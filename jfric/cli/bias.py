@@ -53,8 +53,7 @@ def bias(given: BiasSettings) -> None:
 
     chosen = load_changed(given)
     figure: Any
-    with status(given.config.stem) as announce:
-        announce("simulating")
+    with status(given.config.stem, "simulating"):
         if given.stiffness is not None:
             values = _numbers(given.stiffness, "--stiffness", "1e3,1e5")
             found, figure = bristle_bias(chosen.problem, values), bristle_figure

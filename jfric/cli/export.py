@@ -65,8 +65,7 @@ def export(given: ExportSettings) -> None:
     if given.to == "fmu":
         _export_fmu(given, chosen)
         return
-    with status(given.config.stem) as announce:
-        announce("simulating" if given.compare else "writing")
+    with status(given.config.stem, "simulating" if given.compare else "writing"):
         found = export_mjcf(
             chosen.problem,
             friction=cast("Literal['auto', 'frictionloss', 'lugre']", given.friction),

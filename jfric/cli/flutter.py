@@ -16,7 +16,7 @@ from jfric.errors import ProblemError
 if TYPE_CHECKING:
     import numpy as np
 
-    from jfric.periodic.flutter import FlutterBoundary, FlutterPath
+    from jfric.periodic.flutter import FlutterPath
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,8 @@ def flutter(given: FlutterSettings) -> None:
     content = {"parameter": path.name, "onsets": [vars(onset) for onset in path.onsets]}
     files = write_rows(given.folder, "flutter", _columns(path), content)
     if boundary is not None:
-        columns = _of_boundary(boundary)
+        columns = dict(zip(boundary.names, (boundary.parameter, boundary.second), strict=True))
+        columns |= {"slope": boundary.slope, "frequency": boundary.frequency}
         files.insert(1, files[0].with_name(f"{files[0].stem}-boundary.csv"))
         output.write_trajectory(files[1], columns, dict.fromkeys(columns, ""))
     if given.plot:
@@ -109,13 +110,3 @@ def _columns(path: FlutterPath) -> dict[str, np.ndarray]:
     for k, values in enumerate(path.eigenvalues.T, start=1):
         columns |= {f"frequency.{k}": np.imag(values), f"growth.{k}": np.real(values)}
     return columns | state_columns(path.axes, path.state)
-
-
-def _of_boundary(found: FlutterBoundary) -> dict[str, np.ndarray]:
-    first, second = found.names
-    return {
-        first: found.parameter,
-        second: found.second,
-        "slope": found.slope,
-        "frequency": found.frequency,
-    }

@@ -98,8 +98,7 @@ def _find(given: PeriodicSettings) -> bool:
     if controllers(chosen.problem):
         return _find_sampled(given, chosen)
     tell(chosen.name, "bold")
-    with status(given.config.stem) as announce:
-        announce("looking for the periodic motion")
+    with status(given.config.stem, "looking for the periodic motion"):
         orbit = periodic_orbit(chosen.problem, **orbit_settings(chosen))
     if not bool(orbit.converged):
         tell(f"no periodic motion: {orbit.outcome()}", "bold red")
@@ -133,8 +132,7 @@ def _find_sampled(given: PeriodicSettings, chosen: Config) -> bool:
     from jfric.periodic.sampled_orbit import sampled_orbit
 
     tell(chosen.name, "bold")
-    with status(given.config.stem) as announce:
-        announce("looking for an orbit of samples")
+    with status(given.config.stem, "looking for an orbit of samples"):
         orbit = sampled_orbit(chosen.problem)
     if not orbit.converged:
         tell(f"no periodic motion: {orbit.status.message}", "bold red")

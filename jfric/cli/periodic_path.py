@@ -169,8 +169,7 @@ def _curve(
     from jfric.periodic.special_curve import continue_special
 
     other, stop, points = second
-    with status(f"{point.kind} over {other}") as announce:
-        announce("following it")
+    with status(f"{point.kind} over {other}", "following it"):
         found = continue_special(problem, name, point, other, stop, points=points, **settings)
     _print_curve(found)
     file = output.reserve(folder, "curve").with_suffix(".csv")

@@ -106,7 +106,7 @@ def joint_friction(
             lost.append(
                 f"the drop at the onset of sliding is spread over {stribeck:.3g} per second"
             )
-        elif drops and not _is_gaussian(law):
+        elif drops and not (isinstance(law, Stribeck) and _mean(law, "exponent") == 2.0):
             lost.append(f"the curve of {type(law).__name__}; it is exp(-(v/v_s)^2)")
         if stiffness:
             found = Bristle(stiffness, damping, kinetic, max(static, kinetic), stribeck)
@@ -136,7 +136,3 @@ def _mean(law: AbstractLaw, field: str) -> float:
     if isinstance(value, Directional):
         return 0.5 * float(value.positive + value.negative)
     return float(value)
-
-
-def _is_gaussian(law: AbstractLaw) -> bool:
-    return isinstance(law, Stribeck) and _mean(law, "exponent") == 2.0

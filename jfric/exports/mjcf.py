@@ -16,12 +16,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.exports.friction_of_joint import (
-    Form,
-    JointFriction,
-    bristle_of_joint,
-    joint_friction,
-)
+from jfric.exports.friction_of_joint import Form, JointFriction, bristle_of_joint, joint_friction
 from jfric.exports.mjcf_links import (
     LIGHT,
     axes_of_links,
@@ -226,7 +221,9 @@ def _pendulums(builder: _Builder, inertia: dict[str, float], lost: list[str]):
 def _friction(builder: _Builder, form: Form, presliding: float, bristles: bool):
     rows, lost = [], []
     start = float(builder.problem.time.start)
-    masses = _inertia_at_start(builder.problem)
+    M = assemble(builder.problem).at(*builder.problem.start()).M
+    # Of each degree of freedom by itself, in the position of the start.
+    masses = np.diagonal(np.asarray(M))[: len(builder.problem.dofs)]
     for label, friction in builder.problem.labelled("friction", "dahl").items():
         if friction.direction is None or getattr(friction, "redirected", False):
             lost.append(f"{label}: friction that is not along one direction is left out")
@@ -249,13 +246,6 @@ def _friction(builder: _Builder, form: Form, presliding: float, bristles: bool):
         rows.append(Row(label, v, found))
         lost += [f"{label}: {sentence}" for sentence in found.lost]
     return rows, lost
-
-
-def _inertia_at_start(problem: AbstractProblem) -> np.ndarray:
-    """Inertia (n,) of each degree of freedom by itself, in the position of the start."""
-    t, q, v = problem.start()
-    M = assemble(problem).at(t, q, v).M
-    return np.diagonal(np.asarray(M))[: len(problem.dofs)]
 
 
 def _text(builder: _Builder, inertia, hanging, gravity: float, timestep: float, ends) -> str:

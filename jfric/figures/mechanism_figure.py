@@ -69,7 +69,9 @@ def plot_mechanism(
             axis.set_axis_off()
             continue
         _draw(axis, drawn, k, view)
-        for _, centre in _centres(fine):
+        found = {x.body: x.corners.mean(axis=1) for x in fine.outlines if x.body >= 0}
+        found |= {x.body: x.centre for x in fine.circles if x.body >= 0}
+        for centre in found.values():
             axis.plot(*centre.T, color=GREY, lw=0.6, ls=":", zorder=1)
         axis.set_title(f"t = {times[k]:.4g} s", fontsize=9, loc="left")
         below, first = k >= instants - columns, k % columns == 0
@@ -170,13 +172,6 @@ def view_of(drawn: Scene) -> np.ndarray:
 def _columns(count: int, ratio: float) -> int:
     """Number of columns of panels that makes the page wider than high."""
     return min(range(1, count + 1), key=lambda n: abs(np.log(ratio * n / (-(-count // n)) / 1.6)))
-
-
-def _centres(drawn: Scene) -> list[tuple[int, np.ndarray]]:
-    """Paths of the centres of all bodies, with the numbers of the bodies."""
-    found = {x.body: x.corners.mean(axis=1) for x in drawn.outlines if x.body >= 0}
-    found |= {x.body: x.centre for x in drawn.circles if x.body >= 0}
-    return list(found.items())
 
 
 def body_colour(body: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -99,7 +99,8 @@ def _panel(axis: Axes, response: FrequencyResponse, q: CycleQuantity, drawn: Seq
             continue
         value = response.of_curve(i, [q])[:, 0]
         if q.form == "phase":
-            value = np.degrees(_continuous(value))
+            known = np.unwrap(value)
+            value = np.degrees(known - (2.0 * np.pi if known[0] > np.radians(1.0) else 0.0))
         for part in stretches(curve.stable):
             dash = "-" if curve.stable[part.stop - 1] else "--"
             x, y = rounded(curve.parameter[part], value[part])
@@ -111,7 +112,9 @@ def _panel(axis: Axes, response: FrequencyResponse, q: CycleQuantity, drawn: Seq
                 axis.plot(x, y, marker, color=face, ms=4.0, zorder=4)
     style.label_axes(axis, y=_label(q))
     if q.form == "phase":
-        axis.yaxis.set_major_locator(_locator())
+        from matplotlib.ticker import MultipleLocator
+
+        axis.yaxis.set_major_locator(MultipleLocator(45.0))
     elif q.form in ("amplitude", "harmonic"):
         axis.set_ylim(bottom=0.0)
     style.style_axes(axis)
@@ -133,12 +136,6 @@ def rounded(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return both[:, 0], both[:, 1]
 
 
-def _continuous(angle: np.ndarray) -> np.ndarray:
-    """Angle without jumps along the curve, starting between -360 and 0 degrees, as motions lag."""
-    known = np.unwrap(angle)
-    return known - (2.0 * np.pi if known[0] > np.radians(1.0) else 0.0)
-
-
 def _place(parameter: np.ndarray, value: np.ndarray, row: int, there: float):
     """The place of a special point between its neighbouring rows, by frequency if possible."""
     last = min(row + 1, len(parameter) - 1)
@@ -146,12 +143,6 @@ def _place(parameter: np.ndarray, value: np.ndarray, row: int, there: float):
     part = 0.5 if high == low else (there - low) / (high - low)
     part = float(np.clip(part, 0.0, 1.0))
     return there, value[row] + part * (value[last] - value[row])
-
-
-def _locator() -> Any:
-    from matplotlib.ticker import MultipleLocator
-
-    return MultipleLocator(45.0)
 
 
 def _label(q: CycleQuantity) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import require_one_of
 from jfric.figures import style
 from jfric.results.status import Status
 from jfric.sweeps.design import NUMBER_AXIS
@@ -72,11 +72,7 @@ def plot_sweep(data: xarray.Dataset, observe: Sequence[str] | None = None) -> Fi
 def chosen_names(known: Sequence[str], observe: Sequence[str] | None) -> list[str]:
     """Names of the observables to draw: ``observe``, or all that are ``known``."""
     for name in observe or ():
-        if name not in known:
-            raise ProblemError(
-                f"observe: found {name!r}{nearest(name, known)}, the results hold "
-                + ", ".join(known)
-            )
+        require_one_of("observe", name, known, "the results hold")
     return list(observe or known)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import require_one_of
 from jfric.figures import style
 from jfric.figures.curves import ForceCurve, Phase, force_curves, force_points, motion_curve, phases
 from jfric.results.columns import column_units
@@ -70,7 +70,8 @@ def plot(
     heights = [2.0] * rows + ([0.35 + 0.28 * len(tracks)] if many else [])
     figure = style.new_figure(12.0, 0.9 + 1.0 * sum(heights), pad=0.05)
     grid = figure.add_gridspec(len(heights), 2, height_ratios=heights, width_ratios=(1.75, 1.0))
-    axes = _time_axes(figure, grid, rows + many)
+    first = figure.add_subplot(grid[0, 0])
+    axes = [first, *(figure.add_subplot(grid[i, 0], sharex=first) for i in range(1, rows + many))]
     row = 0
     for name, what in (("q", "displacement"), ("v", "velocity")):
         for kind, members in kinds.items():
@@ -101,10 +102,7 @@ def _chosen(show: Sequence[str] | None, *groups: Sequence[str]) -> list[Sequence
     """Names to draw of each group: those of ``show``, all of a group that it does not mention."""
     known = [name for names in groups for name in names]
     for name in show or ():
-        if name not in known:
-            raise ProblemError(
-                f"show: found {name!r}{nearest(name, known)}, there are {', '.join(known)}"
-            )
+        require_one_of("show", name, known, "there are")
     return [[name for name in names if name in (show or ())] or names for names in groups]
 
 
@@ -115,11 +113,6 @@ def _kinds(solution: Solution, problem: Problem, chosen: Sequence[str]) -> dict[
             unit = "rad" if problem.dofs.get(axis) == "rotation" else "m"
             kinds.setdefault(unit, []).append(i)
     return kinds
-
-
-def _time_axes(figure: Figure, grid, count: int) -> list[Axes]:
-    first = figure.add_subplot(grid[0, 0])
-    return [first, *(figure.add_subplot(grid[i, 0], sharex=first) for i in range(1, count))]
 
 
 def _motion(

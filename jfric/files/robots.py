@@ -258,7 +258,8 @@ class _Reader:
         parent = int(m.body_parentid[body])
         R, at = _matrix(m.body_quat[body]), m.body_pos[body] - self.shift[parent]
         joints = [j for j in range(m.njnt) if m.jnt_bodyid[j] == body]
-        com, J = m.body_ipos[body], _turned_inertia(m.body_iquat[body], m.body_inertia[body])
+        com, turn = m.body_ipos[body], _matrix(m.body_iquat[body])
+        J = turn @ np.diag(m.body_inertia[body]) @ turn.T
         carried, shift = self.last[parent], np.zeros(3)
         if not joints:
             self._link(name, parent=carried, joint="fixed", at=at, R=R)
@@ -368,11 +369,6 @@ def _about(axis, angle: float) -> np.ndarray:
     x, y, z = axis / np.linalg.norm(axis)
     K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     return np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * (K @ K)
-
-
-def _turned_inertia(quaternion, principal) -> np.ndarray:
-    R = _matrix(quaternion)
-    return R @ np.diag(principal) @ R.T
 
 
 def _rpy(R: np.ndarray) -> tuple[float, float, float]:

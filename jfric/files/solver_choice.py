@@ -158,24 +158,17 @@ def _name(settings: Mapping[str, Any]) -> str:
 
 
 def resolved(settings: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
-    """The settings with ``auto`` replaced by the flow that it selects, if the solver has flows."""
-    result = dict(settings)
-    if "flow" in result:
-        result["flow"] = resolved_flow(result["flow"], problem)
-    return result
+    """The settings with ``auto`` replaced by the flow that it selects, if the solver has flows:
+    exact if every mode is linear with constant coefficients."""
+    if settings.get("flow") != "auto":
+        return dict(settings)
+    return {**settings, "flow": "exact" if uses_exact_flow(problem) else "runge-kutta"}
 
 
 def solver_label(settings: Mapping[str, Any], problem: Problem) -> str:
     """Name of a solver in tables: ``event-driven (exact)``, ``quasi-static``."""
     flow = resolved(settings, problem).get("flow")
     return f"{settings['name']} ({flow})" if flow else str(settings["name"])
-
-
-def resolved_flow(flow: str, problem: Problem) -> str:
-    """The flow that ``auto`` selects: exact if every mode is linear with constant coefficients."""
-    if flow != "auto":
-        return flow
-    return "exact" if uses_exact_flow(problem) else "runge-kutta"
 
 
 def uses_exact_flow(problem: Problem) -> bool:

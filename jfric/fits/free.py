@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jfric.errors import ProblemError, nearest, require_no_text
+from jfric.errors import ProblemError, require_no_text, require_one_of
 from jfric.system.bounds import bounds_of
 from jfric.system.expression import Expression
 from jfric.system.inertia import has_inertia
@@ -43,9 +43,7 @@ class Free:
     varies: bool = False
 
     def __post_init__(self):
-        if self.scale not in ("log", "linear"):
-            hint = nearest(self.scale, ("log", "linear"))
-            raise ProblemError(f"scale: found {self.scale!r}{hint}, allowed are 'log' and 'linear'")
+        require_one_of("scale", self.scale, ("log", "linear"))
         for field in ("lower", "upper", "init"):
             require_no_text(field, getattr(self, field))
         if not (np.isfinite(self.lower) and np.isfinite(self.upper) and self.lower < self.upper):

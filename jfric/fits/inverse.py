@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, within
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.force_balance import (
     SPOILT,
@@ -172,10 +172,8 @@ def inverse_regression(
 
 
 def _path(problem: Problem, name: str) -> str:
-    try:
+    with within("names: ", KeyError):
         path = find_path(problem, name)
-    except KeyError as error:
-        raise ProblemError(f"names: {error.args[0]}") from None
     value = parameters(problem)[path]
     if isinstance(value, Expression):
         shared = ", ".join(f"parameters.{r}" for r in value.references)
@@ -193,18 +191,13 @@ def _least_squares(A: np.ndarray, b: np.ndarray, paths: Sequence[str]) -> np.nda
         raise ProblemError(f"{unused[0]}: the measured motion does not depend on it")
     scaled, _, rank, _ = np.linalg.lstsq(A / norms, b, rcond=1e-10)
     if rank < len(paths):
+        direction = np.abs(np.linalg.svd(A / norms, full_matrices=False)[2][-1])
         raise ProblemError(
             f"names: only {rank} of {len(paths)} can be told apart from this motion: "
-            + ", ".join(_dependent(A / norms, paths))
+            + ", ".join(p for p, part in zip(paths, direction, strict=True) if part > 0.05)
             + " depend on each other"
         )
     return scaled / norms
-
-
-def _dependent(A: np.ndarray, paths: Sequence[str]) -> list[str]:
-    """The parameters that take part in the direction that changes nothing in the equations."""
-    direction = np.abs(np.linalg.svd(A, full_matrices=False)[2][-1])
-    return [p for p, part in zip(paths, direction, strict=True) if part > 0.05]
 
 
 def _equations(problem, experiment, paths, cutoff, decimate, slowest):

@@ -48,12 +48,7 @@ from jfric.fits.force_balance import (
     unbalanced,
 )
 from jfric.fits.measurement import acting, at_times, slopes, total_delay
-from jfric.fits.memory import (
-    along_motion,
-    has_memory,
-    own_forces,
-    with_starts,
-)
+from jfric.fits.memory import along_motion, has_memory, own_forces, with_starts
 from jfric.fits.model import AbstractModel, OutputModel, Prediction
 from jfric.fits.sampled_model import REFERENCE
 from jfric.results.status import Status
@@ -222,7 +217,7 @@ def _rows(problem: Problem, own: _Filter, hold: str, count: int) -> Experiment:
         for path, x in (e.u or {}).items()
         if path != REFERENCE and path in slots
     }
-    force, speed = _known_force(problem, t, q, v, a, u)
+    force, speed = map(np.asarray, _known(problem, *jax.tree.map(jnp.asarray, (t, q, v, a, u))))
     fast = _slides(speed, (1.0 + MOVED) * 2.0 * BOX / cutoff * rate)[rows] & counted
     if not fast.any():
         raise ProblemError(
@@ -302,13 +297,6 @@ def _slides(speed: np.ndarray, reach: float) -> np.ndarray:
     slow[:-1] |= turns
     near = ndimage.maximum_filter1d(slow, 2 * int(np.ceil(reach)) + 1, mode="constant")
     return np.logical_not(near)
-
-
-def _known_force(problem: Problem, t, q, v, a, u) -> tuple[np.ndarray, np.ndarray]:
-    """The force of the inputs (m, n), or of inertia if there are no inputs, and the sliding
-    velocities (m, nt)."""
-    force, speed = _known(problem, *jax.tree.map(jnp.asarray, (t, q, v, a, u)))
-    return np.asarray(force), np.asarray(speed)
 
 
 @eqx.filter_jit

@@ -23,7 +23,6 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from jfric.errors import ProblemError, nearest
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.free import Free
 from jfric.numerics.linear_algebra import inverse
@@ -69,13 +68,6 @@ def bounded_states(problem: Problem) -> dict[str, Any]:
         for name, element in problem.elements.get(section, {}).items()
         if not isinstance(element, RateState | DirectionalLoss)
     }
-
-
-def require_starts(states: str, allowed: tuple[str, ...] = STARTS) -> None:
-    """Raise :class:`jfric.ProblemError` for an unknown word."""
-    if states not in allowed:
-        hint = nearest(states, allowed)
-        raise ProblemError(f"states: found {states!r}{hint}, allowed are {', '.join(allowed)}")
 
 
 def free_starts(problem: Problem, free: Mapping[str, Free]) -> dict[str, Free]:

@@ -20,12 +20,7 @@ from jaxtyping import Array, Float, Int
 from jfric.errors import ProblemError, nearest
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import Data, check_inputs, with_inputs
-from jfric.fits.measurement import (
-    acting,
-    measurement_parameters,
-    shown,
-    total_delay,
-)
+from jfric.fits.measurement import acting, measurement_parameters, shown, total_delay
 from jfric.fits.memory import START, bounded_states, with_starts
 from jfric.fits.samples import sample_signals
 from jfric.results.signals import Command, Signal, find_signal, look_up

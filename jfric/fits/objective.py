@@ -190,7 +190,7 @@ class Objective:
         """Costs (B,) of members ``x`` (B, P), without derivatives; infinite where one fails."""
 
         def call(x, own):
-            pred, status = _compiled_plain()(self.model, self.data, x, self.layout.paths)
+            pred, status = _predict_plainly(self.model, self.data, x, self.layout.paths)
             scale, rho = jnp.asarray(self.loss.scale), self.loss.rho
             return (_costs(pred, status, *own, scale, self.residual, rho),)
 
@@ -283,6 +283,7 @@ def _compiled_predict(is_long: bool) -> Kept:
     return Kept(_predict, options=no_options if is_long else quick_options)
 
 
+@functools.partial(Kept, options=quick_options)
 def _predict_plainly(model: AbstractModel, data: Data, x, paths: tuple[str, ...]):
     """Predictions (B, E, m, k) and status (B, E)."""
 
@@ -291,11 +292,6 @@ def _predict_plainly(model: AbstractModel, data: Data, x, paths: tuple[str, ...]
         return found.y, found.status
 
     return jax.vmap(jax.vmap(one), in_axes=(0, None))(x, data)
-
-
-@functools.cache
-def _compiled_plain() -> Kept:
-    return Kept(_predict_plainly, options=quick_options)
 
 
 def experiment_cost(model, data, x, paths, measured, weight, scale, residual, rho):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import numpy as np
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, require_one_of
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.force_balance import at_even_steps, smooth_motion
 from jfric.fits.free import Free
@@ -24,7 +24,6 @@ from jfric.fits.memory import (
     StartOfStates,
     free_starts,
     has_memory,
-    require_starts,
     with_history,
 )
 from jfric.fits.model import AbstractModel, OutputModel
@@ -181,7 +180,7 @@ class ClosedLoop(AbstractResidual):
                     "compares the measured force with that of the controller"
                 )
         observe = controller.drives if observe is None else observe
-        require_starts(self.states)
+        require_one_of("states", self.states, STARTS)
         if self.states == "free":
             free = {**free, **free_starts(opened, free)}
         if samples:
@@ -213,7 +212,7 @@ class Windows(AbstractResidual):
 
     def pose(self, problem, experiments, free, observe, simulation):
         problem, experiments = in_loop(problem, experiments, closed=False)
-        require_starts(self.states, ("followed", *STARTS))
+        require_one_of("states", self.states, ("followed", *STARTS))
         simulated = simulation.best(problem, experiments)
         follows = self.states == "followed" and has_memory(problem)
         if follows or self.states == "steady":
@@ -313,7 +312,7 @@ class InverseDynamics(AbstractResidual):
     def pose(self, problem, experiments, free, observe, simulation):
         del observe  # forces are compared
         problem, experiments = in_loop(problem, experiments, closed=False)
-        require_starts(self.states)
+        require_one_of("states", self.states, STARTS)
         rows = inverse_experiments(problem, experiments, hold=simulation.hold)
         added = free_starts(problem, free) if self.states == "free" else {}
         model = InverseModel(problem, steady=self.states == "steady")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, within
 from jfric.periodic.forcing import harmonics_in
 from jfric.periodic.shooting import Shooting
 from jfric.periodic.state_vector import axes_of, joined, with_start
@@ -140,28 +141,18 @@ def _parsed(problem: Problem, text: str) -> CycleQuantity:
                 f"quantity: found {text!r}, a number in parentheses is that of a harmonic, up to "
                 f"{HIGHEST}"
             )
-        signal, function = _signal(problem, match[1], text)
+        with within(f"quantity {text}: "):
+            signal, function = look_up(problem, match[1])
         unit = "rad" if first == "phase" else function.unit
         return CycleQuantity(text, first, signal, order, unit)
-    try:
+    with contextlib.suppress(ProblemError):
         signal, function = look_up(problem, text)
         return CycleQuantity(text, "amplitude", signal, unit=function.unit)
-    except ProblemError:
-        pass
-    try:
+    with within("quantity: "):
         found = parse_observable(problem, text)
-    except ProblemError as error:
-        raise ProblemError(f"quantity: {error}") from None
     if found.dims:
         raise ProblemError(f"quantity: found {text!r}, which is more than one number of a cycle")
     return CycleQuantity(text, "observable", unit=found.unit)
-
-
-def _signal(problem: Problem, name: str, text: str) -> tuple[str, Any]:
-    try:
-        return look_up(problem, name)
-    except ProblemError as error:
-        raise ProblemError(f"quantity {text}: {error}") from None
 
 
 def _observables(problem: Problem, quantities: Sequence[CycleQuantity], order: int) -> list[Any]:
@@ -201,14 +192,6 @@ def _value(q: CycleQuantity, values: dict[str, Any], order: int, angle):
     return late - 2.0 * jnp.pi * jnp.round(late / (2.0 * jnp.pi))
 
 
-def _angle_of_load(problem: Problem, drive: Drive, t):
-    """Angle [rad] of the load, written as a cosine, at the time ``t`` [s]."""
-    section, element, field = drive.place
-    first = harmonics_in(getattr(problem.section(section)[element], field))[0]
-    back = jnp.where(first.amplitude < 0, -0.5 * jnp.pi, 0.5 * jnp.pi)
-    return first.omega * t + first.phase - back
-
-
 def cycle(driven: Driven, values, quantities, start, state):
     """State (2n,) after the cycle that begins with ``state`` at ``start`` [s] with the parameters
     ``values``, and the quantities (k,) over it."""
@@ -226,7 +209,11 @@ def cycle(driven: Driven, values, quantities, start, state):
     names = {o.name for o in chosen}
     chosen += [parse_observable(problem, name) for name in ends if name not in names]
     found = observe(begun, chosen, shooting.solver).values
-    angle = _angle_of_load(resolved, drive, begins)
+    # Angle [rad] of the load, written as a cosine, at the time t [s].
+    section, element, field = drive.place
+    first = harmonics_in(getattr(resolved.section(section)[element], field))[0]
+    back = jnp.where(first.amplitude < 0, -0.5 * jnp.pi, 0.5 * jnp.pi)
+    angle = first.omega * begins + first.phase - back
     values = [_value(q, found, drive.order, angle) for q in quantities]
     x, n = jnp.stack([found[name] for name in ends]), len(dofs)
     return joined(x[:n], x[n : 2 * n], x[2 * n :]), jnp.stack(values)

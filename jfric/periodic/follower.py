@@ -10,15 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from jfric.numerics.continuation import (
-    STALLED,
-    TOO_MANY,
-    Advance,
-    Lengths,
-    Trial,
-    delegate,
-    steps,
-)
+from jfric.numerics.continuation import STALLED, TOO_MANY, Advance, Lengths, Trial, delegate, steps
 from jfric.periodic.orbit_choice import held_behind, in_the_middle
 from jfric.periodic.path import OrbitKind, OrbitPoint
 from jfric.periodic.path_kernel import (

@@ -13,13 +13,7 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import require_count, require_part
-from jfric.periodic.harmonic_balance_curve import (
-    Corrected,
-    Curve,
-    Place,
-    correct_many,
-    follow,
-)
+from jfric.periodic.harmonic_balance_curve import Corrected, Curve, Place, correct_many, follow
 from jfric.periodic.harmonic_balance_equations import (
     Setting,
     at_parameter,

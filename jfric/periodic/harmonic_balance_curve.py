@@ -80,7 +80,7 @@ def correct(
     def jacobian(u):
         found = jax.jacfwd(equations)(u)
         scale = residual(problem, setting, u[:split], u[split], steep)[1]
-        fixed = jnp.where(part, UNDETERMINED * _of_reactions(unit, scale), 0.0)
+        fixed = jnp.where(part, UNDETERMINED * jnp.where(jnp.isinf(unit.y), 1.0 / scale, 0.0), 0.0)
         return jnp.vstack([found, normal[None, :]]).at[:-1, :-1].add(jnp.diag(fixed))
 
     def measured(u):
@@ -122,11 +122,6 @@ def _best_of(tried, worst, merit, before: Carry) -> Carry:
     best = jnp.argmin(merit)
     stuck = jnp.where(merit[best] < 0.9 * before.merit, 0, before.stuck + 1)
     return Carry(tried[best], worst[best], merit[best], before.count + 1, stuck)
-
-
-def _of_reactions(unit: Place, scale):
-    """Reciprocal scales of the equations of reactions, whose unit is infinite; zero for others."""
-    return jnp.where(jnp.isinf(unit.y), 1.0 / scale, 0.0)
 
 
 @eqx.filter_jit
@@ -243,4 +238,4 @@ def follow(
         return Advance(found, factor * size)
 
     ended = run(steps(first, FIRST, Lengths(largest, SMALLEST), max_points - 1), step)
-    return Curve(spots, folds, cast(Ended, "max_points" if ended == TOO_MANY else ended))
+    return Curve(spots, folds, cast("Ended", "max_points" if ended == TOO_MANY else ended))

@@ -338,7 +338,13 @@ def carrier(problem: Problem, path: str | None, values: list[float]) -> tuple[in
         here = problem if path is None else set_parameters(problem, {path: value})
         here = here.resolved()
         mechanics = assemble(here)
-        _refuse_breakpoints(here)
+        for where, (section, name, field) in function_paths(here).items():
+            function: AbstractFunction = getattr(here.section(section)[name], field)
+            if function.breakpoints().size:
+                raise ProblemError(
+                    f"{where}: found a {type(function).__name__} with breakpoints, which has no "
+                    f"period; {WHO} takes constants and sums of harmonic functions"
+                )
         omegas = np.asarray([float(w) for w in frequencies(mechanics)])
         if not np.any(omegas > 0.0):
             raise ProblemError(
@@ -380,16 +386,6 @@ def _base(omegas: np.ndarray, path: str | None, value: float) -> float:
         f"load: found the frequencies {listed} rad/s{where}, which are no multiples of one of them "
         f"divided by at most {MOST}; {WHO} needs a period"
     )
-
-
-def _refuse_breakpoints(problem: Problem) -> None:
-    for path, (section, name, field) in function_paths(problem).items():
-        function: AbstractFunction = getattr(problem.section(section)[name], field)
-        if function.breakpoints().size:
-            raise ProblemError(
-                f"{path}: found a {type(function).__name__} with breakpoints, which has no period; "
-                f"{WHO} takes constants and sums of harmonic functions"
-            )
 
 
 def _require_periodic(problem: Problem, mechanics: Mechanics, period: float) -> None:

@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Complex, Float, Int
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, require_one_of
 from jfric.numerics.printing import printable
+from jfric.results.status import AbstractOutcome
 
 #: Number of phases at which extrema are searched, and of Newton steps from the best one.
 PHASES, POLISH = 2048, 4
 
 
-class BalanceStatus(IntEnum):
+class BalanceStatus(AbstractOutcome):
     """Outcome of harmonic balance at one point::
 
     >>> jfric.BalanceStatus(2).message
     'a contact opens: harmonic balance knows no impacts'
     """
 
-    OK = 0
+    OK = 0, "ok"
     #: Newton's method did not solve the equations.
-    UNSOLVED = 1
+    UNSOLVED = 1, "the equations were not solved"
     #: A rigid contact opens. The equations do not describe its impact when it closes again.
-    OPENS = 2
+    OPENS = 2, "a contact opens: harmonic balance knows no impacts"
     #: A given normal force or friction limit is negative at some time.
-    NEGATIVE_FORCE = 3
-
-    @property
-    def message(self) -> str:
-        """One line for a person."""
-        return {
-            BalanceStatus.OK: "ok",
-            BalanceStatus.UNSOLVED: "the equations were not solved",
-            BalanceStatus.OPENS: "a contact opens: harmonic balance knows no impacts",
-            BalanceStatus.NEGATIVE_FORCE: "a given normal force or friction limit is negative",
-        }[self]
+    NEGATIVE_FORCE = 3, "a given normal force or friction limit is negative"
 
 
 @printable
@@ -92,10 +82,7 @@ class HarmonicBalance:
         return self.coefficients.shape[1] - 1
 
     def _dof(self, dof: str) -> int:
-        if dof not in self.axes:
-            raise ProblemError(
-                f"dof: found {dof!r}{nearest(dof, self.axes)}, there are {', '.join(self.axes)}"
-            )
+        require_one_of("dof", dof, self.axes, "there are")
         return self.axes.index(dof)
 
     def positions(self, dof: str, phases) -> Float[np.ndarray, "p m"]:

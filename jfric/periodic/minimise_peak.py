@@ -97,7 +97,12 @@ def minimise_peak(
     values = np.linspace(low, high, count)
     over = {name: values}
     family = frequency_response(problem, load, start, stop, over=over, **options)
-    peaks = _complete_peaks(family, quantity, name)
+    for i, curve in enumerate(family.curves):
+        if not curve.complete:
+            raise SimulationError(
+                f"minimise_peak: the curve with {family.label(i)} is not complete: {curve.outcome}"
+            )
+    peaks = [family.peak(quantity, [name], i) for i in range(len(family.curves))]
     heights = np.asarray([p.value for p in peaks])
     best = int(np.argmin(heights))
     kept = {"path": name, "values": values, "peaks": heights}
@@ -118,16 +123,6 @@ def minimise_peak(
         return LowestPeak(parameter=peak[0], peak=peak[1], kind="stationary", **kept)
     value = _crossing(whole, name, *bracket)
     return LowestPeak(parameter=value, peak=whole(value), kind="equal peaks", **kept)
-
-
-def _complete_peaks(family: FrequencyResponse, quantity: str, name: str) -> list[ResponsePeak]:
-    """The peaks of all curves; raises :class:`SimulationError` for one that is not complete."""
-    for i, curve in enumerate(family.curves):
-        if not curve.complete:
-            raise SimulationError(
-                f"minimise_peak: the curve with {family.label(i)} is not complete: {curve.outcome}"
-            )
-    return [family.peak(quantity, [name], i) for i in range(len(family.curves))]
 
 
 class _Peaks:

@@ -3,69 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
 from typing import Any, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Complex, Float, Int
 
-from jfric.errors import ProblemError, SimulationError
 from jfric.numerics.printing import printable
 from jfric.periodic.cycle_quantities import Harmonics, work_of_loads
 from jfric.periodic.multipliers import none_grows
 from jfric.results.signals import look_up
-from jfric.results.solution import Solution, mode_label
-from jfric.results.status import NOT_DIFFERENTIABLE, Status
+from jfric.results.solution import Solution, mode_label, require_success
+from jfric.results.status import NOT_DIFFERENTIABLE, AbstractOutcome, Status
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import simulate
 from jfric.sweeps.observing import observe
 from jfric.system.problem import Problem
 
 
-class OrbitStatus(IntEnum):
+class OrbitStatus(AbstractOutcome):
     """Outcome of the search for a periodic motion.
 
     >>> jfric.OrbitStatus(1).message
     'no convergence: give a better start, a longer transient or more segments'
     """
 
-    CONVERGED = 0
+    CONVERGED = 0, "converged"
     #: Newton's method did not bring the residual down to rounding.
-    NO_CONVERGENCE = 1
+    NO_CONVERGENCE = 1, "no convergence: give a better start, a longer transient or more segments"
     #: The transient for the first guess ended early, see ``run_status``.
-    TRANSIENT_FAILED = 2
+    TRANSIENT_FAILED = 2, "the transient that gives the first guess ended early"
     #: The motion over a period ended early, see ``run_status``.
-    MOTION_FAILED = 3
+    MOTION_FAILED = 3, "the motion over a period ended early"
     #: More events in a period than there is room for.
-    TOO_MANY_EVENTS = 4
+    TOO_MANY_EVENTS = 4, "more events in a period than max_events of the solver"
     #: An autonomous motion without a recurring event: its period cannot be guessed.
-    NO_RECURRENCE = 5
+    NO_RECURRENCE = 5, "no event of the transient recurs: give a section, or a longer transient"
     #: The period became zero or negative: the motion found stands still.
-    STANDS_STILL = 6
+    STANDS_STILL = 6, "the motion that was found stands still"
     #: An event coincides with the start of the orbit: the motion is found, but its derivative by
     #: the state has two sides there.
-    STARTS_ON_EVENT = 7
-
-    @property
-    def message(self) -> str:
-        """One line for a person."""
-        return {
-            OrbitStatus.CONVERGED: "converged",
-            OrbitStatus.NO_CONVERGENCE: "no convergence: give a better start, a longer transient "
-            "or more segments",
-            OrbitStatus.TRANSIENT_FAILED: "the transient that gives the first guess ended early",
-            OrbitStatus.MOTION_FAILED: "the motion over a period ended early",
-            OrbitStatus.TOO_MANY_EVENTS: "more events in a period than max_events of the solver",
-            OrbitStatus.NO_RECURRENCE: "no event of the transient recurs: give a section, or a "
-            "longer transient",
-            OrbitStatus.STANDS_STILL: "the motion that was found stands still",
-            OrbitStatus.STARTS_ON_EVENT: "an event coincides with the start, where multipliers "
-            "are not defined: start the problem at another time",
-        }[self]
+    STARTS_ON_EVENT = (
+        7,
+        "an event coincides with the start, where multipliers are not defined: start the problem "
+        "at another time",
+    )
 
 
 #: Distance from one up to which a multiplier is that along the motion.
@@ -197,21 +181,14 @@ class PeriodicOrbit(eqx.Module):
 
         In a batch the message names the first orbit that did not.
         """
-        if isinstance(self.status, Tracer):
-            raise ProblemError(
-                "check: the status is not known while JAX traces; call it outside jit and vmap"
-            )
-        codes = np.asarray(self.status)
-        failed = np.argwhere(codes != int(OrbitStatus.CONVERGED))
-        if not len(failed):
-            return self
-        first = tuple(failed[0].tolist())
-        words = OrbitStatus(int(codes[first])).message
-        run = Status(int(np.asarray(self.run_status)[first]))
-        words += "" if run == Status.OK else f": {run.message}"
-        if first:
-            words = f"{len(failed)} of {codes.size} orbits failed, first number {first[0]}: {words}"
-        raise SimulationError(words)
+
+        def words(place: tuple[int, ...]) -> str:
+            run = Status(int(np.asarray(self.run_status)[place]))
+            said = OrbitStatus(int(np.asarray(self.status)[place])).message
+            return said if run == Status.OK else f"{said}: {run.message}"
+
+        require_success(self.status, "orbits", ":", words)
+        return self
 
     def event_table(self) -> list[dict[str, Any]]:
         """Events of one orbit as rows: time, contact, from, to, impact."""

@@ -48,11 +48,11 @@ Computation = Generator[Call, Any, Result]
 
 def alone(computation: Computation[Result]) -> Result:
     """Result of one computation."""
-    return continuation.run(computation, _called)
 
+    def called(call: Call) -> Any:
+        return call_compiled(call.program, call.shooting.solver, None, call.shooting, *call.numbers)
 
-def _called(call: Call) -> Any:
-    return call_compiled(call.program, call.shooting.solver, None, call.shooting, *call.numbers)
+    return continuation.run(computation, called)
 
 
 def side_by_side(computations: Sequence[Computation[Result]], width: int) -> list[Result]:

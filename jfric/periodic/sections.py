@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, nearest, within
 from jfric.numerics.limits import OUTPUTS, require_count
 from jfric.numerics.printing import printable
 from jfric.periodic.harmonic_balance_equations import carrier, finite_numbers, frequencies
@@ -275,20 +275,16 @@ def bifurcation_diagram(
     """
     problem = build(problem)
     solver = _checked(solver, returns, skip)
-    try:
+    with within("path: ", KeyError):
         name = find_path(problem, path)
-    except KeyError as error:
-        raise ProblemError(f"path: {error.args[0]}") from None
     numbers = finite_numbers("values", values)
     ends = sorted({float(numbers.min()), float(numbers.max())})
     chosen = make_section(problem, section, name, ends)
     problem = lasting(problem, chosen, returns + skip, name, numbers)
     seen = []
     for text in split(observe):
-        try:
+        with within("observe: "):
             full, quantity = look_up(problem, text)
-        except ProblemError as error:
-            raise ProblemError(f"observe: {error}") from None
         seen.append(Returns(quantity, chosen, returns, skip, name=full, unit=quantity.unit))
     return sweep(problem, {name: numbers}, seen, solver=solver, **execution)
 

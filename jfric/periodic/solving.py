@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, within
 from jfric.numerics.cores import on_all_devices
 from jfric.numerics.limits import require_count
 from jfric.numerics.sensitivities import with_sensitivities
@@ -310,10 +310,8 @@ def _values(problem: Problem, values: Mapping[str, ArrayLike] | None) -> dict[st
     """Numbers by full path, arrays along one axis."""
     found = {}
     for path, value in (values or {}).items():
-        try:
+        with within("values: ", KeyError):
             name = find_path(problem, path)
-        except KeyError as error:
-            raise ProblemError(f"values: {error.args[0]}") from None
         array = jnp.asarray(value, float)
         if array.ndim > 1:
             raise ProblemError(

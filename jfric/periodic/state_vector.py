@@ -76,7 +76,10 @@ def with_start(problem: Problem, t, state: Float[Array, " x"]) -> Problem:
     values: dict[str, object] = {}
     for i, dof in enumerate(problem.dofs):
         values |= {f"initial.{dof}.q": state[i], f"initial.{dof}.v": state[n + i]}
-    begun = with_numbers(_without_expressions(problem), values)
+    # Starts that are expressions become numbers, which can be set.
+    resolved = problem.resolved()
+    begun = eqx.tree_at(lambda p: (p.initial, p.time), problem, (resolved.initial, resolved.time))
+    begun = with_numbers(begun, values)
     at, holders, states = n + nd, [], []
     for section, name, _, count, field in _with_states(problem):
         holders.append((section, name, field))
@@ -90,13 +93,6 @@ def with_start(problem: Problem, t, state: Float[Array, " x"]) -> Problem:
             is_leaf=lambda x: x is None,
         )
     return eqx.tree_at(lambda p: p.time.start, begun, jnp.asarray(t))
-
-
-def _without_expressions(problem: Problem) -> Problem:
-    """``problem`` with starts that are expressions replaced by numbers, which can be set."""
-    resolved = problem.resolved()
-    changed = eqx.tree_at(lambda p: p.initial, problem, resolved.initial)
-    return eqx.tree_at(lambda p: p.time, changed, resolved.time)
 
 
 def checked_start(problem: Problem, start: Any) -> Float[Array, "*k x"]:

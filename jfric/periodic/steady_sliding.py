@@ -13,7 +13,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Complex, Float, Int
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, require_one_of
 from jfric.numerics.eigenvalues import eigenvalues
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.printing import Shown, printable, short
@@ -162,10 +162,7 @@ def require_steady(problem: Problem, moving: Sequence[str]) -> None:
             )
     axes = axes_of(problem)
     for name in moving:
-        if name not in axes:
-            raise ProblemError(
-                f"moving: found {name!r}{nearest(name, axes)}, axes are {', '.join(axes)}"
-            )
+        require_one_of("moving", name, axes, "axes are")
 
 
 class _Seen(NamedTuple):
@@ -241,7 +238,7 @@ def solved(problem: Problem, t, moving: tuple[str, ...]) -> SteadySliding:
 
     def search(s: _Search) -> _Search:
         step, seen = newton(s.y, s.closed)
-        size = _relative(step, s.y)
+        size = jnp.max(jnp.abs(step)) / jnp.maximum(jnp.max(jnp.abs(s.y)), 1e-300)
         wrong, near = _violated(seen, s), size <= NEAR
         closed, y = s.closed ^ (wrong & near), s.y + jnp.where(near & wrong.any(), 0.0, step)
         return _Search(y, closed, size, s.rounds + 1, near & ~wrong.any())
@@ -323,11 +320,6 @@ def _inverse(a: Float[Array, "e n"]) -> Float[Array, "n e"]:
     rows = jnp.where(rows > 0.0, rows, 1.0)
     scaled = jnp.linalg.pinv(a / columns / rows[:, None], rtol=ZERO)
     return scaled / columns[:, None] / rows
-
-
-def _relative(step: Float[Array, " n"], y: Float[Array, " n"]) -> Float[Array, ""]:
-    """Size of a step."""
-    return jnp.max(jnp.abs(step)) / jnp.maximum(jnp.max(jnp.abs(y)), 1e-300)
 
 
 def _violated(seen: _Seen, last: _Search) -> Bool[Array, " nu"]:

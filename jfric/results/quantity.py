@@ -16,13 +16,7 @@ import numpy as np
 
 from jfric.errors import ProblemError, nearest, quoted, within
 from jfric.numerics.limits import STEPS
-from jfric.results.signals import (
-    CONTACTS,
-    FORMS,
-    element_names,
-    find_name,
-    look_up,
-)
+from jfric.results.signals import CONTACTS, FORMS, element_names, find_name, look_up
 from jfric.results.status import Flag
 from jfric.system.expression import Expression
 from jfric.system.hysteresis import HYSTERESIS
@@ -268,7 +262,8 @@ def resolve(quantity: Quantity, problem: Problem) -> Quantity:
         elif names == "response" and name not in OF_RESPONSES:
             raise ProblemError(f"of a response there are {' and '.join(OF_RESPONSES)}")
         elif names == "optimum":
-            found = name if name in OF_OPTIMA else _number_path(problem, name)
+            with within(f"of an optimum there are {', '.join(OF_OPTIMA)}; ", KeyError):
+                found = name if name in OF_OPTIMA else find_path(problem, name)
         elif names == "event" and name:
             found = _event(name, problem)
         elif names == "contact":
@@ -328,11 +323,6 @@ def _of_orbit(quantity: Quantity, problem: Problem) -> str:
     if found.kind in (*STATIC_KINDS, *PERIODIC_KINDS):
         raise ProblemError("which is no quantity of a trajectory")
     return ".".join(part for part in (found.kind, found.name) if part and part != "at")
-
-
-def _number_path(problem: Problem, name: str) -> str:
-    with within(f"of an optimum there are {', '.join(OF_OPTIMA)}; ", KeyError):
-        return find_path(problem, name)
 
 
 def _event(name: str, problem: Problem) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import equinox as eqx
@@ -61,6 +62,26 @@ class Events(eqx.Module):
         """The used rows of the log of one trajectory."""
         rows = min(int(self.count), self.time.shape[0])
         return jax.tree.map(lambda x: np.asarray(x)[:rows] if np.ndim(x) else x, self)
+
+
+def require_success(
+    status: Any, what: str, mark: str, words: Callable[[tuple[int, ...]], str]
+) -> None:
+    """Raise :class:`jfric.SimulationError` for codes of outcomes of which one is not zero. The
+    sentence is the ``words`` on the place of the first, for a batch after the count of ``what``
+    failed and a ``mark``."""
+    if isinstance(status, Tracer):
+        raise ProblemError(
+            "check: the status is not known while JAX traces; call it outside jit and vmap"
+        )
+    codes = np.asarray(status)
+    failed = np.argwhere(codes != 0)
+    if not len(failed):
+        return
+    first = tuple(failed[0].tolist())
+    index = first[0] if len(first) == 1 else first
+    batch = f"{len(failed)} of {codes.size} {what} failed, first number {index}{mark} "
+    raise SimulationError((batch if first else "") + words(first))
 
 
 @printable
@@ -150,23 +171,13 @@ class Solution(eqx.Module):
 
         For a batch the error names the first trajectory that failed.
         """
-        if isinstance(self.status, Tracer):
-            raise ProblemError(
-                "check: the status is not known while JAX traces; call it outside jit and vmap"
-            )
-        codes = np.asarray(self.status)
-        failed = np.argwhere(codes != int(Status.OK))
-        if not len(failed):
-            return self
-        first = tuple(failed[0].tolist())
-        code = Status(int(codes[first]))
-        words = f"status {code.name.lower()}: {code.message}"
-        if first:
-            index = first[0] if len(first) == 1 else first
-            words = (
-                f"{len(failed)} of {codes.size} trajectories failed, first number {index}, {words}"
-            )
-        raise SimulationError(words)
+
+        def words(place: tuple[int, ...]) -> str:
+            code = Status(int(np.asarray(self.status)[place]))
+            return f"status {code.name.lower()}: {code.message}"
+
+        require_success(self.status, "trajectories", ",", words)
+        return self
 
     def to_xarray(self, problem: Problem | None = None) -> xarray.Dataset:
         """The solution as a labelled table, axes of a batch first (``batch`` or ``batch_0``, ...).

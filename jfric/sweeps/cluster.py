@@ -38,7 +38,10 @@ def on_cluster(
     If a worker is lost, another one computes its tile.
     """
     distributed = import_package("distributed", "workers: a cluster", "cluster")
-    package = _pickled(job)
+    # Functions of the user's script are included.
+    import cloudpickle
+
+    package = cloudpickle.dumps(job)
     with _connected(distributed, workers, scheduler) as client:
         tiles = iter(waiting)
 
@@ -100,13 +103,6 @@ def _runner(package: bytes, layout: Layout, x64: bool) -> Runner:
             f"a worker has {found}"
         )
     return Runner(pickle.loads(package), layout)
-
-
-def _pickled(job: Job) -> bytes:
-    # Functions of the user's script are included.
-    import cloudpickle
-
-    return cloudpickle.dumps(job)
 
 
 @contextlib.contextmanager

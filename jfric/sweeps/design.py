@@ -35,7 +35,10 @@ NUMBER_AXIS = "trajectory"
 class Design(abc.ABC):
     """Names of the varied parameters, shape of the table, and the values of its trajectories."""
 
+    method: str
     names: tuple[str, ...]
+    #: Values of each parameter.
+    columns: tuple[Range | Listed, ...]
     #: Axes of the table and their lengths.
     dims: tuple[str, ...]
     shape: tuple[int, ...]
@@ -49,40 +52,36 @@ class Design(abc.ABC):
     def values(self, first: int, last: int) -> np.ndarray:
         """Values (last - first, parameters) of the trajectories ``first`` to ``last - 1``."""
 
-    @abc.abstractmethod
     def extremes(self) -> list[tuple[float, float]]:
         """Smallest and largest value of each parameter."""
+        return [column.extremes() for column in self.columns]
 
-    @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
         """Plain data that identifies the design."""
+        vary = {n: x.describe() for n, x in zip(self.names, self.columns, strict=True)}
+        return {"method": self.method, "vary": vary}
 
 
 class Grid(Design):
     """Grid of all combinations: one axis for each parameter."""
 
-    def __init__(self, axes: Mapping[str, Range | Listed]):
-        self.names = self.dims = tuple(axes)
-        self.axes = tuple(axes.values())
-        self.shape = tuple(int(axis.count or 0) for axis in self.axes)
+    method = "grid"
+
+    def __init__(self, columns: Mapping[str, Range | Listed]):
+        self.names = self.dims = tuple(columns)
+        self.columns = tuple(columns.values())
+        self.shape = tuple(int(column.count or 0) for column in self.columns)
 
     def values(self, first: int, last: int) -> np.ndarray:
         index = np.unravel_index(np.arange(first, last), self.shape)
-        columns = [axis.values(i) for axis, i in zip(self.axes, index, strict=True)]
+        columns = [column.values(i) for column, i in zip(self.columns, index, strict=True)]
         return np.stack(columns, axis=1).astype(float)
-
-    def extremes(self):
-        return [axis.extremes() for axis in self.axes]
-
-    def describe(self):
-        return {"method": "grid", "vary": dict(zip(self.names, self._axes(), strict=True))}
-
-    def _axes(self):
-        return [axis.describe() for axis in self.axes]
 
 
 class Zip(Design):
     """Lists of equal length in parallel: the first value of each, the second of each ..."""
+
+    method = "zip"
 
     def __init__(self, columns: Mapping[str, Range | Listed]):
         self.names = tuple(columns)
@@ -94,32 +93,27 @@ class Zip(Design):
         index = np.arange(first, last)
         return np.stack([c.values(index) for c in self.columns], axis=1).astype(float)
 
-    def extremes(self):
-        return [column.extremes() for column in self.columns]
-
-    def describe(self):
-        columns = [c.describe() for c in self.columns]
-        return {"method": "zip", "vary": dict(zip(self.names, columns, strict=True))}
-
 
 class Samples(Design):
     """Samples from a box: at random, by a Sobol sequence, or by a Latin hypercube."""
 
+    columns: tuple[Range, ...]  # pyright: ignore[reportIncompatibleVariableOverride]
+
     def __init__(self, ranges: Mapping[str, Range], method: str, count: int, seed: int):
         self.names, self.dims = tuple(ranges), (NUMBER_AXIS,)
-        self.ranges = tuple(ranges.values())
+        self.columns = tuple(ranges.values())
         self.method, self.seed = method, seed
         self.shape = (count,)
         self._hypercube: np.ndarray | None = None
 
     def values(self, first: int, last: int) -> np.ndarray:
         unit = self._unit(first, last)
-        return np.stack([r.at(unit[:, i]) for i, r in enumerate(self.ranges)], axis=1)
+        return np.stack([r.at(unit[:, i]) for i, r in enumerate(self.columns)], axis=1)
 
     def _unit(self, first: int, last: int) -> np.ndarray:
         from scipy.stats import qmc
 
-        d = len(self.ranges)
+        d = len(self.columns)
         if self.method == "random":
             # One draw of the generator for each number: any part can be drawn separately.
             generator = np.random.Generator(np.random.PCG64(self.seed).advance(first * d))
@@ -138,16 +132,8 @@ class Samples(Design):
             self._hypercube = qmc.LatinHypercube(d, rng=self.seed).random(self.size)
         return self._hypercube[first:last]
 
-    def extremes(self):
-        return [r.extremes() for r in self.ranges]
-
     def describe(self):
-        return {
-            "method": self.method,
-            "samples": self.size,
-            "seed": self.seed,
-            "vary": {n: r.describe() for n, r in zip(self.names, self.ranges, strict=True)},
-        }
+        return super().describe() | {"samples": self.size, "seed": self.seed}
 
 
 def make_design(
@@ -181,17 +167,14 @@ def make_design(
                 values = column.values(np.arange(column.count))
                 if np.unique(values).size < values.size:
                     raise ProblemError(f"{name}: found a value twice, those of a grid must differ")
-        require_count("vary: the number of combinations", _product(columns), 1, TRAJECTORIES)
+        count = math.prod(int(column.count or 0) for column in columns.values())
+        require_count("vary: the number of combinations", count, 1, TRAJECTORIES)
         return Grid(columns)
     counts = {name: column.count for name, column in columns.items()}
     if len(set(counts.values())) > 1:
         found = ", ".join(f"{count} of {name}" for name, count in counts.items())
         raise ProblemError(f"vary: found {found} values, method 'zip' needs as many of each")
     return Zip(columns)
-
-
-def _product(columns: Mapping[str, Range | Listed]) -> int:
-    return math.prod(int(column.count or 0) for column in columns.values())
 
 
 def _samples(vary: Mapping[str, Any], method: str, samples: int | None, seed: int) -> Samples:

@@ -93,18 +93,18 @@ class Runner:
                 break
             budget = min(GROWTH * budget, most)
             for part in np.split(late, range(self.tail_size, late.size, self.tail_size)):
-                for name, found in self._tail(values[part], budget).items():
+                # In rows so small that waiting for each other costs little.
+                late_ones = self.trial(values[part], budget, self._tail_shape)
+                for name, found in late_ones.items():
                     results[name][part] = found
         return results
 
-    def trial(self, values: np.ndarray, budget: int) -> Results:
-        """Results of few trajectories, after at most ``budget`` passes, by the tiles' program."""
-        shape = self._shape
-        return _on_host(self._call(values, budget, shape), self._places(values.shape[0], shape))
-
-    def _tail(self, values: np.ndarray, budget: int) -> Results:
-        """Results of trajectories in rows so small that waiting for each other costs little."""
-        shape = self._tail_shape
+    def trial(
+        self, values: np.ndarray, budget: int, shape: tuple[int, int] | None = None
+    ) -> Results:
+        """Results of few trajectories, after at most ``budget`` passes, by the tiles' program, or
+        by that for rows of another ``shape``."""
+        shape = shape or self._shape
         return _on_host(self._call(values, budget, shape), self._places(values.shape[0], shape))
 
     @property

@@ -6,10 +6,12 @@ last. Tiles that a killed run left unfinished are found by reading, and computed
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -204,22 +206,17 @@ def _create_array(group, variable: Variable, chunks: tuple[int, ...]) -> None:
     )
 
 
-class _explained:
-    """Context that turns an error of the file system into one sentence on what to do."""
-
-    def __init__(self, path: Path):
-        self._path = path
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, trace):
-        if isinstance(error, OSError):
-            reason = error.strerror or first_line(error)
-            raise StoreError(
-                f"store: cannot write to {self._path} ({reason}); tiles that are finished are "
-                "kept, the same call goes on from there"
-            ) from error
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Block that turns an error of the file system into one sentence on what to do."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or first_line(error)
+        raise StoreError(
+            f"store: cannot write to {path} ({reason}); tiles that are finished are kept, the same "
+            "call goes on from there"
+        ) from error
 
 
 def _import_zarr() -> Any:

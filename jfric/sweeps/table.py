@@ -109,7 +109,7 @@ def make_schema(
         if isinstance(design, Grid):
             shape: tuple[int, ...] = (design.shape[i],)
             variable = Variable(name, (name,), shape, np.dtype(float), np.nan, about)
-            coordinates[name] = (variable, design.axes[i].values)
+            coordinates[name] = (variable, design.columns[i].values)
         else:
             dims, shape = design.dims, design.shape
             parameters.append(Variable(name, dims, shape, np.dtype(float), np.nan, about))

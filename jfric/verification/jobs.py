@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -175,18 +176,13 @@ def judge(job: Job, trajectory: Trajectory) -> list[Result]:
         for check in job.checks
     ]
     if job.sequence:
-        wrong = float(_mismatches(job.sequence, solution))
-        results.append(whole(quantity="changes of mode out of order", value=wrong, **about))
+        seen = [f"{row['from']} > {row['to']}" for row in solution.event_table()]
+        wrong = sum(a != b for a, b in itertools.zip_longest(seen, job.sequence))
+        results.append(whole(quantity="changes of mode out of order", value=float(wrong), **about))
     if int(solution.status) != Status.OK:
         name = f"status: {Status(int(solution.status)).message}"
         results.append(whole(quantity=name, value=float(solution.status), **about))
     return results
-
-
-def _mismatches(sequence: tuple[str, ...], solution: Solution) -> int:
-    found = [f"{row['from']} > {row['to']}" for row in solution.event_table()]
-    wrong = sum(a != b for a, b in zip(found, sequence, strict=False))
-    return wrong + abs(len(found) - len(sequence))
 
 
 def _padded(ts: np.ndarray, size: int) -> np.ndarray:

@@ -271,10 +271,6 @@ def _state(of: SystemValues, quantity: Quantity, found: Any) -> float:
     return _component(of, quantity, lambda field: getattr(found, field))
 
 
-def _limit(of: SystemValues, quantity: Quantity) -> float:
-    return _state(of, quantity, float("nan") if int(of.limit.status) else of.limit)
-
-
 def _special_count(kind: str) -> Callable[[SystemValues, Quantity], float]:
     return lambda of, _: sum(point.kind == kind for point in of.branches.special)
 
@@ -358,7 +354,7 @@ _VALUES: dict[str, Callable[[SystemValues, Quantity], Any]] = {
     "fold_count": _special_count("fold"),
     "dead_end_count": _special_count("dead end"),
     "special": lambda of, quantity: _state(of, quantity, _nth(of.branches.special, quantity)),
-    "limit": _limit,
+    "limit": lambda of, q: _state(of, q, float("nan") if int(of.limit.status) else of.limit),
     "orbit": _orbit,
     "multiplier": _multiplier,
     **dict.fromkeys(POINT_KINDS, _point),

@@ -8,14 +8,7 @@ from typing import Any
 import numpy as np
 
 from jfric.figures.curves import Phase
-from jfric.figures.mechanism_figure import (
-    GREY,
-    MARKS,
-    body_colour,
-    ground,
-    picture_times,
-    view_of,
-)
+from jfric.figures.mechanism_figure import GREY, MARKS, body_colour, ground, picture_times, view_of
 from jfric.figures.mechanism_scene import Scene, posed
 from jfric.figures.view.page import data, text
 from jfric.system.problem import Problem

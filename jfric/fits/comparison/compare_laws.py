@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, require_one_of
 from jfric.fits.comparison.candidates import (
     BEGIN,
     CURVE,
@@ -182,10 +182,7 @@ def _known(what: str, name: str, allowed: Sequence[str]) -> None:
             else "even steps and positions without gaps, longer than the filter"
         )
         raise ProblemError(f"{what}: found {name!r}, which needs {needs}")
-    if name not in allowed:
-        raise ProblemError(
-            f"{what}: found {name!r}{nearest(name, allowed)}, allowed are {', '.join(allowed)}"
-        )
+    require_one_of(what, name, allowed)
 
 
 def _window(pieces: Sequence[Fold]) -> float:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, require_one_of
 from jfric.fits.data.experiment import Experiment
 
 #: Names of the dimensions of positions, which may be wrapped.
@@ -248,11 +248,7 @@ def _refined(t, x, other_t, other_x, shift: float, dt: float) -> Clock:
 
 def _samples(e: Experiment, signal: str, where: str) -> tuple[np.ndarray, np.ndarray]:
     measured = {**(e.u or {}), **e.y}
-    if signal not in measured:
-        raise ProblemError(
-            f"signal: found {signal!r}{nearest(signal, measured)}, the {where} record has "
-            + ", ".join(measured)
-        )
+    require_one_of("signal", signal, measured, f"the {where} record has")
     used = _mask(e, signal) & np.isfinite(measured[signal])
     if not np.ptp(measured[signal][used]) > 0.0:
         raise ProblemError(f"{signal}: the {where} record never changes, no clock follows from it")

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, nearest, require_one_of
 from jfric.fits.data.experiment import Experiment
 from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps
 from jfric.system.naming import function_paths
@@ -58,11 +58,7 @@ def signals_of(
         return measured
     chosen = (observe,) if isinstance(observe, str) else tuple(observe)
     for name in chosen:
-        if name not in measured:
-            raise ProblemError(
-                f"observe: found {name!r}{nearest(name, measured)}, measured are "
-                + ", ".join(measured)
-            )
+        require_one_of("observe", name, measured, "measured are")
     return chosen
 
 
@@ -189,10 +185,7 @@ def with_inputs(problem: Problem, t, u: Mapping[str, Any], hold: str = "zero") -
 
 def check_inputs(problem: Problem, names: tuple[str, ...], hold: str) -> None:
     """Raise :class:`jfric.ProblemError` for an input that drives nothing in ``problem``."""
-    if hold not in HOLDS:
-        raise ProblemError(
-            f"hold: found {hold!r}{nearest(hold, HOLDS)}, allowed are 'zero' and 'linear'"
-        )
+    require_one_of("hold", hold, HOLDS)
     slots = function_paths(problem)
     for name in names:
         if name not in slots:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, require_one_of, within
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.design.information import Slot, Slots, decomposed
 from jfric.fits.design.search import CLIMBS, Search, expected
@@ -217,10 +217,8 @@ def _inputs(problem, free, inputs, task: Task, limits):
         )
     slots, now, low, high = [], [], [], []
     for path, pair in inputs.items():
-        try:
+        with within("inputs: ", KeyError):
             name = find_path(problem, path)
-        except KeyError as error:
-            raise ProblemError(f"inputs: {error.args[0]}") from None
         if name in free or name in [s.path for s in slots]:
             raise ProblemError(f"inputs: found {name!r} twice, or among the free parameters")
         value = get_parameter(problem, name)
@@ -249,10 +247,7 @@ def _chosen(problem, names, of) -> list[int]:
         return list(range(len(names)))
     wanted = [full_path(problem, name) for name in ((of,) if isinstance(of, str) else of)]
     for name in wanted:
-        if name not in names:
-            raise ProblemError(
-                f"of: found {name!r}{nearest(name, names)}, free are {', '.join(names)}"
-            )
+        require_one_of("of", name, names, "free are")
     if not wanted:
         raise ProblemError("of: found none, name the parameters that matter")
     return [names.index(name) for name in dict.fromkeys(wanted)]

@@ -10,39 +10,27 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import ClassVar
 
 import numpy as np
 
 from jfric.fits.free import Layout
 from jfric.fits.objective import Normal, Objective
+from jfric.results.status import AbstractOutcome
 
 
-class Outcome(IntEnum):
+class Outcome(AbstractOutcome):
     """Why a member ended."""
 
-    RUNNING = 0
-    CONVERGED = 1
+    RUNNING = 0, "running"
+    CONVERGED = 1, "converged"
     #: Steps keep failing although the gradient is not zero: a jump, or a kink.
-    STALLED = 2
-    MAX_ITERATIONS = 3
+    STALLED = 2, "stalled: steps keep failing, the cost jumps or has a kink there"
+    MAX_ITERATIONS = 3, "stopped after the allowed number of iterations"
     #: The simulation failed at the start.
-    FAILED = 4
+    FAILED = 4, "the simulation failed at the start"
     #: The residuals do not depend on the free parameters there (all contacts stick, for example).
-    NO_GRADIENT = 5
-
-    @property
-    def message(self) -> str:
-        """One line for a person."""
-        return {
-            Outcome.RUNNING: "running",
-            Outcome.CONVERGED: "converged",
-            Outcome.STALLED: "stalled: steps keep failing, the cost jumps or has a kink there",
-            Outcome.MAX_ITERATIONS: "stopped after the allowed number of iterations",
-            Outcome.FAILED: "the simulation failed at the start",
-            Outcome.NO_GRADIENT: "the data do not depend on the parameters there",
-        }[self]
+    NO_GRADIENT = 5, "the data do not depend on the parameters there"
 
 
 @dataclass

@@ -20,7 +20,7 @@ import numpy as np
 from jfric.fits.curve_prior import with_elements
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.full_paths import full_experiment
-from jfric.fits.robots.joint_laws import DELAY, Found, Law, Part, described, elements_of
+from jfric.fits.robots.joint_laws import DELAY, Law, Part, described, elements_of
 from jfric.fits.robots.joint_rows import (
     drives,
     given_numbers,
@@ -183,8 +183,15 @@ def _result(problem, bare, search: Search, laws, fitted: Fitted, left_out) -> Jo
         delays[joint] = float(x[law.index(DELAY)]) if DELAY in law else 0.0
     remarks = [f"low pass at {search.rows[0].filtered.cutoff:.3g} Hz"]
     remarks += dict.fromkeys(said for rows in search.rows for said in rows.remarks)
+    # The robot with the friction and inertias that were found.
+    links, numbers = problem.section("link"), fitted.inertia.reshape(-1, 10)
+    rows = zip(search.links, numbers, strict=True)
+    changed = {"link": {name: with_numbers(links[name], own) for name, own in rows}}
+    for part in found:
+        for (section, name), element in part.elements.items():
+            changed.setdefault(section, {})[name] = element
     return JointFriction(
-        _identified(problem, search, fitted, found),
+        with_elements(problem, changed, without=("friction", "damper", *BRISTLES)),
         dict(zip(names, laws, strict=True)),
         values,
         widths,
@@ -205,14 +212,3 @@ def _bare(problem: Problem) -> Problem:
     for name in drives(problem).values():
         elements["load"][name] = Load(elements["load"][name].direction, 0.0)
     return build(Problem([], elements, time=problem.time))
-
-
-def _identified(problem: Problem, search: Search, fitted: Fitted, found: Sequence[Found]):
-    """The robot with the friction and inertias that were found."""
-    links, numbers = problem.section("link"), fitted.inertia.reshape(-1, 10)
-    rows = zip(search.links, numbers, strict=True)
-    changed = {"link": {name: with_numbers(links[name], own) for name, own in rows}}
-    for part in found:
-        for (section, name), element in part.elements.items():
-            changed.setdefault(section, {})[name] = element
-    return with_elements(problem, changed, without=("friction", "damper", *BRISTLES))

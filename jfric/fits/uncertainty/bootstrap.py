@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, require_one_of
 from jfric.fits.estimate import Estimate
 from jfric.fits.full_paths import full_path
 from jfric.fits.optimise.levenberg_marquardt import Outcome, levenberg_marquardt
@@ -60,11 +60,7 @@ def bootstrap(
     prediction. ``"experiments"``: experiments drawn with replacement; values that belong to one
     experiment have no meaning there.
     """
-    if resample not in ("blocks", "experiments"):
-        raise ProblemError(
-            f"resample: found {resample!r}{nearest(resample, ('blocks', 'experiments'))}, allowed "
-            "are 'blocks' and 'experiments'"
-        )
+    require_one_of("resample", resample, ("blocks", "experiments"))
     rng = np.random.default_rng(seed)
     objective = fit.objective
     measured, weight = None, None
@@ -166,11 +162,7 @@ def profile(
     if isinstance(problem, Problem):
         chosen = tuple(full_path(problem, name) for name in chosen)
     for name in chosen:
-        if name not in fit.names:
-            raise ProblemError(
-                f"profile: found {name!r}{nearest(name, fit.names)}, fitted are "
-                + ", ".join(fit.names)
-            )
+        require_one_of("profile", name, fit.names, "fitted are")
     objective, layout = fit.objective, fit.objective.layout
     lower, upper = layout.bounds
     sd = (

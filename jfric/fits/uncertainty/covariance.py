@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, require_one_of
 from jfric.fits.estimate import Estimate
 from jfric.fits.objective import Squares
 from jfric.fits.optimise.direct_search import Cloud
@@ -204,10 +204,7 @@ def covariance(
     covariance ``S`` of the scores (Newey and West 1987, Bartlett weights), for noise that also
     changes along the record; too small for short records; ``lags`` by Andrews (1991) by default.
     """
-    if method not in METHODS:
-        raise ProblemError(
-            f"method: found {method!r}{nearest(method, METHODS)}, allowed are {', '.join(METHODS)}"
-        )
+    require_one_of("method", method, METHODS)
     layout, objective, size = fit.objective.layout, fit.objective, fit.objective.layout.size
     if fit.cloud is not None:
         return _of_cloud(fit, fit.cloud)

@@ -115,8 +115,11 @@ class _Group:
         self.series = series
         self.k = series[0].psi.shape[1]
         self.samples = sum(int(np.count_nonzero(s.used.any(axis=1))) for s in series)
+        from scipy.fft import next_fast_len
+
         # Twice the length, so that the ends of a record do not meet.
-        self.sizes = [_fast(2 * s.psi.shape[0]) for s in series]
+        sizes = [max(2 * s.psi.shape[0], 16) for s in series]
+        self.sizes: list[int] = [next_fast_len(x, real=True) for x in sizes]  # pyright: ignore
         self.spectra = [
             np.fft.rfft(s.jacobian, n, axis=0) for s, n in zip(series, self.sizes, strict=True)
         ]
@@ -304,10 +307,3 @@ def _slowest(model: Autoregression) -> float:
     companion[:k] = np.concatenate(model.coefficients, axis=1)
     companion[k:, :-k] = np.eye((order - 1) * k)
     return float(np.max(np.abs(np.linalg.eigvals(companion))))
-
-
-def _fast(size: int) -> int:
-    """A length of at least ``size`` for which Fourier transforms are fast."""
-    from scipy.fft import next_fast_len
-
-    return next_fast_len(max(size, 16), real=True)  # pyright: ignore
