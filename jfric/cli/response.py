@@ -266,12 +266,5 @@ def _write(
 
 def _peak(found: FrequencyResponse, curve: int, name: str) -> dict[str, Any]:
     peak = found.peak(name, curve=curve)
-    return {
-        "curve": curve + 1,
-        **found.curves[curve].values,
-        "quantity": name,
-        "frequency": peak.frequency,
-        "value": peak.value,
-        "kind": peak.kind,
-        "stable": peak.stable,
-    }
+    about = {"curve": curve + 1, **found.curves[curve].values, "quantity": name}
+    return about | {k: getattr(peak, k) for k in ("frequency", "value", "kind", "stable")}

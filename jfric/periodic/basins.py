@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import OUTPUTS, require_count
+from jfric.numerics.loops import keep
 from jfric.numerics.printing import printable
 from jfric.periodic.sections import lasting, make_section, with_polynomials
 from jfric.results.status import Status
@@ -105,14 +106,9 @@ class Attractor(Observable):
         # A multiple of the period may be confirmed first.
         alike = distances <= COARSE * self.tolerance
         period = jnp.where(jnp.any(near >= CONFIRM), jnp.argmax(alike).astype(jnp.int32) + 1, 0)
-        return Memory(
-            number=jnp.where(hit, here.count, carry.number),
-            states=jnp.where(hit, states, carry.states),
-            size=jnp.where(hit, size, carry.size),
-            near=jnp.where(hit, near.astype(jnp.int32), carry.near),
-            period=jnp.where(hit, period, carry.period).astype(jnp.int32),
-            state=jnp.where(hit, _chosen(states, size, period), carry.state),
-        )
+        near, period = near.astype(jnp.int32), period.astype(jnp.int32)
+        state = _chosen(states, size, period)
+        return keep(hit, Memory(here.count, states, size, near, period, state), carry)
 
     def enough(self, carry: Memory) -> Bool[Array, ""]:
         return (carry.period != 0) | (carry.number >= self.give_up)

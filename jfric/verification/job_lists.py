@@ -179,30 +179,25 @@ def _case_jobs(entry: Case, config: Config, flow: str | None) -> Jobs:
     own = [c for c in config.checks if c.relative is not None or c.quantity not in repeated]
     every = (*own, *further)
     jobs, checks = _parted(entry.name, config, every)
-    if flow not in (None, "auto"):
-        jobs = []
+    by_flow = flow not in (None, "auto")
+    jobs = [] if by_flow else jobs
     if every and not checks:
         return jobs
     if _solver_of(config) != SOLVERS[0]:
         # A file that names another solver is verified with that one.
-        if flow not in (None, "auto"):
-            return jobs
         relative = 0.0 if entry.solver else entry.relative
-        return [*jobs, _job(entry.name, config, checks, relative, entry.sequence)]
+        about = checks, relative, entry.sequence
+        return [] if by_flow else [*jobs, _job(entry.name, config, *about)]
     linear = uses_exact_flow(config.problem)
+    wanted = (EXACT if linear else RUNGE_KUTTA) if flow == "auto" else flow
     for each in entry.flows:
-        if (each == EXACT and not linear) or flow not in (None, "auto", each):
-            continue
-        if flow == "auto" and each != (EXACT if linear else RUNGE_KUTTA):
+        if (each == EXACT and not linear) or wanted not in (None, each):
             continue
         # A file with its own tolerance is verified with that tolerance.
-        own = "rtol" in config.solver
-        loose = each == RUNGE_KUTTA and not own
+        loose = each == RUNGE_KUTTA and "rtol" not in config.solver
         relative = max(RUNGE_KUTTA_ERROR, entry.relative) if loose else entry.relative
-        rtol = RTOL if loose else None
-        jobs.append(
-            _job(entry.name, config, checks, relative, entry.sequence, flow=each, rtol=rtol)
-        )
+        about = checks, relative, entry.sequence
+        jobs.append(_job(entry.name, config, *about, flow=each, rtol=RTOL if loose else None))
     return jobs
 
 

@@ -87,7 +87,7 @@ def slopes(
     return Information(*(np.asarray(f) for f in found))
 
 
-def _one(model, data, weight, slots: Slots, x, u) -> tuple[Array, Array, Array]:
+def _one(model, data, weight, slots: Slots, x, u) -> tuple[Array, ...]:
     def predict(x):
         values = {path: x[i] for i, path in enumerate(slots.free)}
         for slot in slots.inputs:
@@ -105,12 +105,7 @@ def _one(model, data, weight, slots: Slots, x, u) -> tuple[Array, Array, Array]:
     lowest = jnp.min(jnp.where(real, limited, jnp.inf), axis=0)
     highest = jnp.max(jnp.where(real, limited, -jnp.inf), axis=0)
     bad = failed(status)
-    none = jnp.nan
-    return (
-        jnp.where(bad, none, matrix),
-        jnp.where(bad, none, lowest),
-        jnp.where(bad, none, highest),
-    )
+    return tuple(jnp.where(bad, jnp.nan, x) for x in (matrix, lowest, highest))
 
 
 def _many(model, data, weight, slots, x, u):

@@ -180,18 +180,9 @@ def _value_and_gradient(objective: Objective, z: np.ndarray, chosen: np.ndarray 
         data = jax.tree.map(lambda a: np.asarray(a)[chosen], data)
         measured, weight, columns = measured[chosen], weight[chosen], columns[chosen]
     model = objective.model.reverse() if reverse else objective.model
-    value, slope = _compiled()(
-        model,
-        data,
-        jnp.asarray(x[:, columns]),
-        layout.paths,
-        jnp.asarray(measured),
-        jnp.asarray(weight),
-        jnp.asarray(objective.loss.scale),
-        objective.residual,
-        objective.loss.rho,
-        reverse,
-    )
+    own, *numbers = map(jnp.asarray, (x[:, columns], measured, weight, objective.loss.scale))
+    functions = objective.residual, objective.loss.rho
+    value, slope = _compiled()(model, data, own, layout.paths, *numbers, *functions, reverse)
     share = objective.weight.shape[0] / columns.shape[0]
     cost = share * np.sum(np.asarray(value), axis=1)
     gradient = np.zeros_like(x)

@@ -177,14 +177,8 @@ def sample_chains(
     own = objective.measured[None] if measured is None else measured
     keys = jax.random.split(jax.random.key(seed), positions.shape[0])
     run = _chains(objective.residual, objective.loss.rho, layout.paths, count, warmup)
-    found, accepted = run(
-        _Arrays.of(objective),
-        jnp.asarray(positions),
-        jnp.asarray(factor),
-        jnp.asarray(own),
-        jnp.asarray(objective.weight),
-        keys,
-    )
+    numbers = map(jnp.asarray, (positions, factor, own, objective.weight))
+    found, accepted = run(_Arrays.of(objective), *numbers, keys)
     return np.asarray(_parameters(layout, found)), np.asarray(accepted)
 
 
