@@ -29,7 +29,7 @@ from jfric.periodic.path_kernel import (
     kernel_of,
     stacked,
 )
-from jfric.periodic.path_start import branched, first_point
+from jfric.periodic.path_start import PathProblem, branched, first_point
 from jfric.periodic.path_store import NUMBERS, SLOPE, Part, Rows, Store, request_of
 from jfric.periodic.shooting import Phase, Shooting, Unknowns
 from jfric.periodic.special_points import slope
@@ -243,13 +243,11 @@ def continue_orbit(
         settings = [max_step, max_steps, segments]
         request = request_of(problem, name, limits, settings, begins | options)
         kept = Store(Path(store), request, title, "path")
-    if from_ is not None:
-        beginning = branched(problem, name, from_, limits, side, segments, options)
-    else:
-        if orbit is not None or state is not None:
-            options["start"] = state if orbit is None else orbit
-        beginning = first_point(problem, name, limits, segments, options)
-    kernel, begin = alone(beginning)
+    if orbit is not None or state is not None:
+        options["start"] = state if orbit is None else orbit
+    path_problem = PathProblem(problem, name, limits, segments, options)
+    branch = None if from_ is None else branched(path_problem, from_, side)
+    kernel, begin = alone(branch or first_point(path_problem))
     whole, like = None if kept is None else kept.finished(0), begin.orbit
     if whole is None:
         before, going = None if kept is None else kept.begun(0), (kernel, begin, FIRST)

@@ -4,7 +4,7 @@ leaves there."""
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,7 +13,8 @@ import numpy as np
 from jfric.errors import ProblemError, SimulationError
 from jfric.numerics.limits import require_count, require_double
 from jfric.periodic.forcing import forcing_of, require_commensurate
-from jfric.periodic.linearised import Along, Scales, evaluated, scaled_equations
+from jfric.periodic.guess import Guess
+from jfric.periodic.linearised import Along, evaluated, scaled_equations
 from jfric.periodic.orbit import OrbitStatus, PeriodicOrbit
 from jfric.periodic.path import OrbitPoint
 from jfric.periodic.path_kernel import (
@@ -39,144 +40,127 @@ GENERIC = 0.381966
 LEAST = 0.1
 
 
-def first_point(
-    problem: Problem,
-    name: str,
-    limits: tuple[float, float],
-    segments: int,
-    options: dict[str, Any],
-) -> Computation[tuple[Kernel, PathPoint]]:
-    """The equations with the parameter ``name`` among the unknowns, and the orbit at the first of
-    the ``limits``; ``options``: of :func:`jfric.periodic_orbit`.
+class PathProblem(NamedTuple):
+    """Equations of the orbits of ``problem`` with the parameter ``name`` among the unknowns, over
+    the interval between two ``limits``; ``options``: of :func:`jfric.periodic_orbit`."""
+
+    problem: Problem
+    name: str
+    limits: tuple[float, float]
+    segments: int
+    options: dict[str, Any]
+
+    def at(self, value: float) -> Problem:
+        """The problem at a value of the parameter."""
+        return set_parameters(self.problem, {self.name: jnp.asarray(value, float)})
+
+    def equations(self, problem: Problem, there: Problem, state: Any) -> tuple[Shooting, Any, Any]:
+        """The equations, the given or guessed period, and the length of the transient."""
+        solver = solver_of_orbits(there, self.options.get("solver"))
+        names = "period", "transient", "section", "cycles"
+        known = {k: self.options[k] for k in names if k in self.options}
+        shooting, given, transient = equations_of(problem, solver, self.segments, state, **known)
+        return dataclasses.replace(shooting, path=self.name), given, transient
+
+    def kernel(self, shooting: Shooting, guess: Guess) -> Kernel:
+        """The equations with the sizes of their unknowns along the path: a contact that sticks
+        where it begins may move later, like others."""
+        sizes = np.split(np.asarray(guess.scales.state), 2)
+        state = np.concatenate([np.maximum(x, LEAST * np.max(x)) for x in sizes])
+        span = jnp.asarray(abs(self.limits[1] - self.limits[0]), float)
+        scales = guess.scales._replace(state=jnp.asarray(state), parameter=span)
+        return kernel_of(shooting, self.problem, scales)
+
+    def require_period(self, shooting: Shooting) -> None:
+        """Refuse loads without the period of the path's equations anywhere in the interval."""
+        if shooting.autonomous or shooting.forcing is None:
+            return
+        start, stop = self.limits
+        for part in (0.0, GENERIC, 1.0):
+            there = self.at(start + part * (stop - start))
+            try:
+                require_commensurate(there, shooting.period_of(there, jnp.zeros(())))
+            except ProblemError as error:
+                raise ProblemError(
+                    f"{self.name}: other loads do not follow it, make their frequencies one shared "
+                    f"parameter ({error})"
+                ) from None
+
+    def first(self, kernel: Kernel, z: Unknowns, phase: Phase) -> Computation[PathPoint | None]:
+        """The orbit at the parameter's value in ``z``, with the tangent towards the second
+        limit."""
+        most = self.options.get("max_iterations", ROUNDS)
+        point = yield from corrected(kernel, z, phase, kernel.axis(), most=most)
+        towards = kernel.axis(self.limits[1] - self.limits[0])
+        return None if point is None else point.along(towards)
+
+
+def first_point(path: PathProblem) -> Computation[tuple[Kernel, PathPoint]]:
+    """The equations of a path, and the orbit at the first of its limits.
 
     Raises :class:`jfric.SimulationError` if there is no orbit, :class:`jfric.ProblemError` in
     single precision, in which neighbouring orbits cannot be told apart.
     """
     require_double("paths of orbits")
-    begin = jnp.asarray(limits[0], float)
-    there = set_parameters(problem, {name: begin})
-    require_count("segments", segments, 1, SEGMENTS)
-    start = options.get("start")
+    there = path.at(path.limits[0])
+    require_count("segments", path.segments, 1, SEGMENTS)
+    start = path.options.get("start")
     if not isinstance(start, PeriodicOrbit):
-        found = yield from _from_transient(problem, there, name, limits, segments, options)
+        found = yield from _from_transient(path, there)
         if found is not None:
             return found
-        start = periodic_orbit(there, segments=segments, **options).check()
-    return (yield from _from_orbit(problem, name, start, limits, segments, options))
-
-
-def equations_of_path(
-    problem: Problem, there: Problem, name: str, segments: int, options: dict[str, Any], state: Any
-) -> tuple[Shooting, Any, Any]:
-    """The equations, the given or guessed period, and the length of the transient."""
-    solver = solver_of_orbits(there, options.get("solver"))
-    known = {k: options[k] for k in ("period", "transient", "section", "cycles") if k in options}
-    shooting, given, transient = equations_of(problem, solver, segments, state, **known)
-    return dataclasses.replace(shooting, path=name), given, transient
-
-
-def _require_period(shooting: Shooting, problem: Problem, name: str, limits) -> None:
-    """Refuse loads without the period of the path's equations anywhere in the interval."""
-    if shooting.autonomous:
-        return
-    for part in (0.0, GENERIC, 1.0):
-        value = jnp.asarray(limits[0] + part * (limits[1] - limits[0]), float)
-        there = set_parameters(problem, {name: value})
-        if shooting.forcing is None:
-            continue
-        try:
-            require_commensurate(there, shooting.period_of(there, jnp.zeros(())))
-        except ProblemError as error:
-            raise ProblemError(
-                f"{name}: other loads do not follow it, make their frequencies one shared "
-                f"parameter ({error})"
-            ) from None
-
-
-def _from_transient(
-    problem, there, name, limits, segments, options
-) -> Computation[tuple[Kernel, PathPoint] | None]:
-    """Start from the motion that the problem's start, or a state, leads to under periodic loads;
-    None if nothing depends on time, or no orbit is found."""
-    state = options.get("start")
-    known = {"period", "start", "transient", "section", "cycles", "solver", "max_iterations"}
-    if set(options) - known or np.ndim(state) > 1:
-        return None
-    shooting, given, transient = equations_of_path(there, there, name, segments, options, state)
-    if shooting.autonomous:
-        return None
-    x = at_start(there.resolved()) if state is None else checked_start(problem, state)
-    if x.shape != (2 * len(axes_of(problem)),):
-        return None
-    _require_period(shooting, problem, name, limits)
-    guess = yield from ahead(shooting, there, given, x, transient)
-    if int(guess.status) != int(OrbitStatus.CONVERGED):
-        return None
-    scales = _scales_of_path(guess.scales, limits[1] - limits[0])
-    kernel = kernel_of(shooting, problem, scales)
-    z = guess.start._replace(parameter=jnp.asarray(limits[0], float))
-    most = options.get("max_iterations", ROUNDS)
-    point = yield from at_parameter(kernel, z, guess.phase, limits, most)
-    return None if point is None else (kernel, point)
-
-
-def _from_orbit(
-    problem, name, orbit: PeriodicOrbit, limits, segments, options
-) -> Computation[tuple[Kernel, PathPoint]]:
-    """Start from a known orbit."""
-    span = limits[1] - limits[0]
-    begin = yield from equations_at(problem, name, orbit, limits[0], span, segments, options)
-    kernel, z, phase = begin
-    _require_period(kernel.shooting, problem, name, limits)
-    most = options.get("max_iterations", ROUNDS)
-    point = yield from at_parameter(kernel, z, phase, limits, most)
+        start = periodic_orbit(there, segments=path.segments, **path.options).check()
+    kernel, z, phase = yield from _equations_at(path, start, path.limits[0])
+    path.require_period(kernel.shooting)
+    point = yield from path.first(kernel, z, phase)
     if point is None:
         raise ProblemError(
-            f"start: the orbit at {name} = {limits[0]:g} is not one of these equations; give the "
-            "options with which it was found"
+            f"start: the orbit at {path.name} = {path.limits[0]:g} is not one of these equations; "
+            "give the options with which it was found"
         )
     return kernel, point
 
 
-def equations_at(
-    problem: Problem,
-    name: str,
-    orbit: PeriodicOrbit,
-    value: float,
-    span: float,
-    segments: int,
-    options: dict[str, Any],
+def _from_transient(
+    path: PathProblem, there: Problem
+) -> Computation[tuple[Kernel, PathPoint] | None]:
+    """Start from the motion that the problem's start, or a state, leads to under periodic loads;
+    None if nothing depends on time, or no orbit is found."""
+    state: Any = path.options.get("start")
+    known = {"period", "start", "transient", "section", "cycles", "solver", "max_iterations"}
+    if set(path.options) - known or np.ndim(state) > 1:
+        return None
+    shooting, given, transient = path.equations(there, there, state)
+    if shooting.autonomous:
+        return None
+    x = at_start(there.resolved()) if state is None else checked_start(path.problem, state)
+    if x.shape != (2 * len(axes_of(path.problem)),):
+        return None
+    path.require_period(shooting)
+    guess = yield from ahead(shooting, there, given, x, transient)
+    if int(guess.status) != int(OrbitStatus.CONVERGED):
+        return None
+    kernel = path.kernel(shooting, guess)
+    z = guess.start._replace(parameter=jnp.asarray(path.limits[0], float))
+    point = yield from path.first(kernel, z, guess.phase)
+    return None if point is None else (kernel, point)
+
+
+def _equations_at(
+    path: PathProblem, orbit: PeriodicOrbit, value: float
 ) -> Computation[tuple[Kernel, Unknowns, Phase]]:
-    """The equations with the parameter ``name`` among the unknowns, of size ``span``, and their
-    solution ``orbit`` at the ``value`` of the parameter."""
-    options = options | {"solver": options.get("solver") or orbit.solver, "section": None}
+    """The equations of a path, and their solution ``orbit`` at the ``value`` of the parameter."""
+    options = path.options | {"solver": path.options.get("solver") or orbit.solver, "section": None}
     # Not a setting of the path: an autonomous orbit has its own period.
     options["period"] = options.get("period") if orbit.forced else orbit.period
-    there = set_parameters(problem, {name: jnp.asarray(value, float)})
-    shooting, given, _ = equations_of_path(problem, there, name, segments, options, orbit.state)
+    there, path = path.at(value), path._replace(options=options)
+    shooting, given, _ = path.equations(path.problem, there, orbit.state)
     period = given if orbit.forced else orbit.period
     guess = yield from ahead(shooting, there, period, orbit.state, 0.0)
-    scales = _scales_of_path(guess.scales, span)
-    kernel = kernel_of(shooting, problem, scales)
-    same = orbit.states.shape[0] == segments
+    kernel = path.kernel(shooting, guess)
+    same = orbit.states.shape[0] == path.segments
     states = orbit.states if same else guess.start.states
     return kernel, Unknowns(states, guess.start.period, jnp.asarray(value, float)), guess.phase
-
-
-def _scales_of_path(scales: Scales, span: float) -> Scales:
-    """Sizes along a path: a contact that sticks where it begins may move later, like others."""
-    sizes = np.asarray(scales.state)
-    parts = [np.maximum(x, LEAST * np.max(x)) for x in np.split(sizes, 2)]
-    parameter = jnp.asarray(abs(span), float)
-    return scales._replace(state=jnp.asarray(np.concatenate(parts)), parameter=parameter)
-
-
-def at_parameter(
-    kernel: Kernel, z: Unknowns, phase, limits, most: int
-) -> Computation[PathPoint | None]:
-    """The orbit at the parameter's value in ``z``, with the tangent towards the second limit."""
-    point = yield from corrected(kernel, z, phase, kernel.axis(), most=most)
-    return None if point is None else point.along(kernel.axis(limits[1] - limits[0]))
 
 
 #: Distances from a point, in sizes of the motion and of the interval, at which the search looks for
@@ -189,7 +173,7 @@ LONGER = {"flip": 2, "branch point": 1}
 
 
 def branched(
-    problem: Problem, name: str, point: OrbitPoint, limits, side: int, segments: int, options
+    path: PathProblem, point: OrbitPoint, side: int
 ) -> Computation[tuple[Kernel, PathPoint]]:
     """The equations, and the first orbit of the branch that leaves at ``point``.
 
@@ -203,14 +187,13 @@ def branched(
         )
     if side not in (1, -1):
         raise ProblemError(f"side: found {side!r}, allowed are 1 and -1")
-    if not min(limits) <= point.parameter <= max(limits):
+    low, high = sorted(path.limits)
+    if not low <= point.parameter <= high:
         raise ProblemError(
-            f"from_: found a point at {name} = {point.parameter:g}, outside the interval from "
-            f"{min(limits):g} to {max(limits):g}"
+            f"from_: found a point at {path.name} = {point.parameter:g}, outside the interval from "
+            f"{low:g} to {high:g}"
         )
-    span, longer = limits[1] - limits[0], LONGER[point.kind]
-    begin = yield from _at_point(problem, name, point, span, segments, options, longer)
-    kernel, z, phase = begin
+    kernel, z, phase = yield from _at_point(path, point, LONGER[point.kind])
     origin = kernel.scaled(z)
     across = Along(jnp.zeros(origin.shape), jnp.asarray(origin * kernel.sizes), jnp.zeros(()))
     found, _ = evaluated(kernel.shooting, kernel.problem, z, phase, kernel.scales, across)
@@ -218,7 +201,8 @@ def branched(
     _, values, vt = np.linalg.svd(np.asarray(scaled))
     if values[-1] > CROSSING * values[0]:
         raise SimulationError(
-            f"no branch leaves at {name} = {point.parameter:g}: its equations are regular there"
+            f"no branch leaves at {path.name} = {point.parameter:g}: its equations are regular "
+            "there"
         )
     plane = vt[-2:]
     old = _known(kernel, point, plane)
@@ -231,14 +215,12 @@ def branched(
         if first is None or abs(first.tangent @ direction) < abs(first.tangent @ old):
             continue
         return kernel, first.along(direction)
-    raise SimulationError(f"no orbit of the branch at {name} = {point.parameter:g} was found")
+    raise SimulationError(f"no orbit of the branch at {path.name} = {point.parameter:g} was found")
 
 
-def begun_at(
-    problem: Problem, name: str, point: OrbitPoint, span: float, segments: int, options
-) -> Computation[tuple[Kernel, PathPoint]]:
+def begun_at(path: PathProblem, point: OrbitPoint) -> Computation[tuple[Kernel, PathPoint]]:
     """The equations, and the orbit at ``point`` with the tangent of the path there."""
-    kernel, z, phase = yield from _at_point(problem, name, point, span, segments, options, 1)
+    kernel, z, phase = yield from _at_point(path, point, 1)
     tangent = kernel.axis() if point.kind != "fold" else np.zeros(kernel.sizes.shape)
     if point.kind == "fold" and point.slope_before is not None:
         # At a fold the tangent of the path has no part along the parameter.
@@ -248,27 +230,29 @@ def begun_at(
     found = yield from corrected(kernel, z, phase, tangent)
     if found is None:
         raise SimulationError(
-            f"the orbit at {name} = {point.parameter:g} was not found again; give the options of "
-            "its path"
+            f"the orbit at {path.name} = {point.parameter:g} was not found again; give the options "
+            "of its path"
         )
     return kernel, found
 
 
 def _at_point(
-    problem: Problem, name: str, point: OrbitPoint, span: float, segments: int, options, longer: int
+    path: PathProblem, point: OrbitPoint, longer: int
 ) -> Computation[tuple[Kernel, Unknowns, Phase]]:
     """The equations, and their solution at ``point`` over ``longer`` times its period."""
-    problem = eqx.tree_at(lambda p: p.time.start, problem, jnp.asarray(point.time))
-    there = set_parameters(problem, {name: point.parameter})
-    forcing, base = forcing_of(there, options.get("period")), options.get("period")
+    problem = eqx.tree_at(lambda p: p.time.start, path.problem, jnp.asarray(point.time))
+    there = set_parameters(problem, {path.name: point.parameter})
+    options: dict[str, Any] = path.options
+    base = options.get("period")
+    forcing = forcing_of(there, base)
     if forcing is None:
         options = options | {"period": longer * point.period}
     else:
         base = float(forcing.period(there.resolved()) if base is None else base)
         options = options | {"cycles": longer * round(point.period / base)}
-    orbit = periodic_orbit(there, start=point.state, segments=segments, **options).check()
-    value = point.parameter
-    return (yield from equations_at(problem, name, orbit, value, span, segments, options))
+    orbit = periodic_orbit(there, start=point.state, segments=path.segments, **options).check()
+    path = path._replace(problem=problem, options=options)
+    return (yield from _equations_at(path, orbit, point.parameter))
 
 
 def _known(kernel: Kernel, point: OrbitPoint, plane: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ from jfric.periodic.forcing import harmonics_in
 from jfric.periodic.orbit import OrbitStatus
 from jfric.periodic.path import OrbitPoint, ResponseCurve
 from jfric.periodic.path_kernel import Computation, Kernel, PathPoint, alone, side_by_side
-from jfric.periodic.path_start import equations_of_path, first_point
+from jfric.periodic.path_start import PathProblem, first_point
 from jfric.periodic.path_store import Part, Rows, Store, fingerprint
 from jfric.periodic.response_result import FrequencyResponse
 from jfric.periodic.state_vector import axes_of
@@ -137,9 +137,8 @@ def frequency_response(
     varied, curves = _family(problem, over, drive.path)
     for values, end in itertools.product(curves, (start, stop)):
         validate(set_parameters(problem, values | {drive.path: end}))
-    shooting, _, _ = equations_of_path(
-        problem, set_parameters(problem, {drive.path: start}), drive.path, segments, options, None
-    )
+    path = PathProblem(problem, drive.path, (start, stop), segments, options)
+    shooting = path.equations(problem, path.at(start), None)[0]
     there = set_parameters(problem, curves[0] | {drive.path: start})
     section, element, name = drive.place
     omega = float(harmonics_in(getattr(there.resolved().section(section)[element], name))[0].omega)
@@ -284,10 +283,10 @@ def _begin(
     asked: _Request, problem: Problem, before: Part | None
 ) -> Computation[tuple[Kernel, PathPoint, float]]:
     """The equations, the point at which a path begins or goes on, and the next step."""
-    path, options = asked.drive.path, dict(asked.options)
+    options = dict(asked.options)
+    path = PathProblem(problem, asked.drive.path, asked.limits, asked.segments, options)
     if before is None:
-        first = yield from first_point(problem, path, asked.limits, asked.segments, options)
-        return *first, FIRST
-    there = set_parameters(problem, {path: jnp.asarray(asked.limits[0], float)})
-    shooting, _, _ = equations_of_path(there, there, path, asked.segments, options, None)
+        return *(yield from first_point(path)), FIRST
+    there = path.at(asked.limits[0])
+    shooting = path.equations(there, there, None)[0]
     return (yield from resumed(shooting, problem, before.state))

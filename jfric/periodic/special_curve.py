@@ -16,7 +16,7 @@ from jfric.numerics.printing import printable
 from jfric.periodic.continuation import rows_of
 from jfric.periodic.path import OrbitKind, OrbitPoint
 from jfric.periodic.path_kernel import Computation, Kernel, PathPoint, alone, corrected, moved
-from jfric.periodic.path_start import begun_at
+from jfric.periodic.path_start import PathProblem, begun_at
 from jfric.periodic.special_points import At, tests
 from jfric.statics.path_names import checked_path
 from jfric.system.model import build
@@ -104,7 +104,8 @@ def continue_special(
     """
     problem = build(problem)
     name, other, first, span = _checked(problem, path, point, second, stop, points, span)
-    kernel, start = alone(begun_at(problem, name, point, span, segments, options))
+    path_problem = PathProblem(problem, name, (0.0, span), segments, options)
+    kernel, start = alone(begun_at(path_problem, point))
     values = np.linspace(first, float(stop), points)
     rows: list[PathPoint] = []
     remarks: tuple[str, ...] = ()
