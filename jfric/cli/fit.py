@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from jfric.files.config import Config
     from jfric.fits.comparison.result import LawComparison
     from jfric.fits.free import Free
+    from jfric.fits.uncertainty.posterior import Posterior
 
 #: Number of chains of a posterior, which run side by side.
 CHAINS = 16
@@ -152,14 +153,7 @@ def fit(given: FitSettings) -> bool | None:
     tell(chosen.name, "bold")
     tell(str(made))
     if drawn is not None:
-        for name, row in drawn.to_dict().items():
-            low, high = row["interval"]
-            tell(
-                f"posterior of {name}: {row['mean']:.6g} +- {row['standard_deviation']:.2g}, 95 % "
-                f"from {low:.6g} to {high:.6g}"
-            )
-        for remark in drawn.remarks():
-            tell(remark)
+        _print_posterior(drawn)
     if compared is not None:
         tell(f"\n{compared}", whole=True)
     for file in filter(None, (path, given.report)):
@@ -211,6 +205,17 @@ def _compare(
             hold=given.hold,
             announce=announce,
         )
+
+
+def _print_posterior(drawn: Posterior) -> None:
+    for name, row in drawn.to_dict().items():
+        low, high = row["interval"]
+        tell(
+            f"posterior of {name}: {row['mean']:.6g} +- {row['standard_deviation']:.2g}, 95 % "
+            f"from {low:.6g} to {high:.6g}"
+        )
+    for remark in drawn.remarks():
+        tell(remark)
 
 
 class _Watch:

@@ -227,12 +227,7 @@ def continue_flutter(
         return found
 
     outcome = run(steps(here, 1.0 / points, lengths, MOST), answer)
-    at = np.asarray([row.u * scale for row in rows])
-    slopes = np.asarray([row.slopes / scale for row in rows])
-    with np.errstate(divide="ignore"):
-        slope = -slopes[:, 1] / slopes[:, 0]
-    frequency = np.asarray([abs(row.value.imag) for row in rows])
-    return FlutterBoundary((path.name, other), at[:, 0], at[:, 1], slope, frequency, outcome)
+    return _boundary((path.name, other), rows, scale, outcome)
 
 
 class _Place(NamedTuple):
@@ -243,6 +238,17 @@ class _Place(NamedTuple):
     slopes: np.ndarray
     value: complex
     direction: np.ndarray
+
+
+def _boundary(
+    names: tuple[str, str], rows: list[_Place], scale: np.ndarray, outcome: str
+) -> FlutterBoundary:
+    at = np.asarray([row.u * scale for row in rows])
+    slopes = np.asarray([row.slopes / scale for row in rows])
+    with np.errstate(divide="ignore"):
+        slope = -slopes[:, 1] / slopes[:, 0]
+    frequency = np.asarray([abs(row.value.imag) for row in rows])
+    return FlutterBoundary(names, at[:, 0], at[:, 1], slope, frequency, outcome)
 
 
 class _Curve(NamedTuple):
