@@ -97,6 +97,7 @@ def close_matches(found: object, allowed: Iterable[str], cutoff: float = 0.4) ->
     names = list(allowed)
     # Capitals tell symbols apart (``f``, ``F``): another case is the nearest there is.
     same = [name for name in names if name.lower() == text.lower()]
+    same = same or [name for name in names if name.endswith(f".{text}")]  # the end of a path
     return same[:1] or difflib.get_close_matches(text, names, n=1, cutoff=cutoff)
 
 

@@ -18,7 +18,7 @@ import jfric
 from jfric.files.read_toml import loads
 from jfric.solvers.bias_of_bristles import set_valued, stiffened
 from jfric.system.bristle import BRISTLES
-from jfric.system.bristle_checks import passivity_remarks
+from jfric.system.bristle_checks import coefficient_remarks, passivity_remarks
 
 START = jfric.InitialState
 SOLVER = jfric.EventDriven(rtol=1e-12)
@@ -521,6 +521,35 @@ def test_bad_numbers_have_a_sentence(element, sentence):
     with pytest.raises(jfric.ProblemError) as error:
         jfric.Problem(["u"], elements)
     assert sentence in str(error.value)
+
+
+#: 25 N in one direction, 2 N in the other, if the normal force is 1 N.
+STEEP = jfric.Stribeck(jfric.Directional(25.0, 2.0), 1.5, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("friction", "words"),
+    [
+        (
+            {"law": STEEP, "N": 20.0},
+            "friction: a coefficient of 25 with N = 20 N is a friction force of 500 N",
+        ),
+        ({"law": STEEP, "N": 1.0}, ""),
+        ({"law": STEEP, "limit": 2.0}, ""),
+        ({"law": 1.2, "N": 20.0}, ""),
+        (
+            {"plane": ["x", "y"], "direction": None, "law": [0.4, 9.0], "N": 2.0},
+            "friction: a coefficient of 9",
+        ),
+    ],
+)
+def test_coefficients_that_may_be_forces_are_remarked(friction, words):
+    elements = {
+        "mass": {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)},
+        "friction": jfric.Friction(**{"direction": "x"} | friction),
+    }
+    said = coefficient_remarks(jfric.Problem(["x", "y"], elements))
+    assert [x.startswith(words) for x in said] == [True] * bool(words)
 
 
 def test_what_is_not_passive_is_remarked():

@@ -23,6 +23,11 @@ mu = 0.1
 N = "1 kN"
 """
 
+ONE_OF_THEM = (
+    ": N, the normal force, or limit, the friction force itself (write N = 1 N where mu_s and mu_d "
+    "are forces in newtons)"
+)
+
 #: Text to replace in the good file (None: append), the text to put there, and the sentence.
 MISTAKES = [
     (
@@ -78,9 +83,13 @@ MISTAKES = [
     (
         'N = "1 kN"',
         'N = "1 kN"\nlimit = "2 N"',
-        "friction: found both of N and limit, exactly one is needed",
+        "friction: found both of N and limit, exactly one is needed" + ONE_OF_THEM,
     ),
-    ('N = "1 kN"', "", "friction: found neither of N and limit, exactly one is needed"),
+    (
+        'N = "1 kN"',
+        "",
+        "friction: found neither of N and limit, exactly one is needed" + ONE_OF_THEM,
+    ),
     ('N = "1 kN"', "N = [1,2]", "friction.N: found a list, expected a force such as '1.5 kN'"),
     (
         'N = "1 kN"',
@@ -210,12 +219,12 @@ MISTAKES = [
     (
         "mu = 0.1",
         "mu = {positive = 0.1}",
-        "friction.mu.negative: missing; give a pure number such as 0.3",
+        "friction.mu.negative: missing; give a coefficient of friction such as 0.3",
     ),
     (
         "mu = 0.1",
         'mu = "0.1 m"',
-        "friction.mu: found 'm' (a length), expected a pure number such as 0.3",
+        "friction.mu: found 'm' (a length), expected a coefficient of friction such as 0.3",
     ),
     ('dof = "u"\nk', 'dof = "x"\nk', "spring.dof: no degree of freedom 'x'; declared are u"),
     ('dof = "u"\nk', 'between = ["u"]\nk', "spring.between: found 1 entries, needed are 2"),

@@ -68,6 +68,16 @@ def test_nothing_is_shown_narrower_than_a_sixth_of_its_length():
     np.testing.assert_allclose(np.ptp(axis.get_ylim()), 3.0 / 6.0 + 0.36, atol=1e-9)
 
 
+def test_pictures_end_shortly_after_the_bodies_rest():
+    """A rod that friction stops after 1 s of a run of 10 s, and one that nothing stops."""
+    rod = jfric.Body(1.0, 0.1, v=(1.0, 0.0), points={"a": (-0.5, 0.0), "b": (0.5, 0.0)})
+    for friction, last in (({"friction": jfric.Friction("rod_x", 1.0, N=1.0)}, 1.5), ({}, 10.0)):
+        problem = jfric.Problem([], {"body": {"rod": rod}, **friction}, time=10.0)
+        solution = jfric.simulate(problem, ts=jnp.linspace(0.0, 10.0, 41))
+        axis = jfric.plot_mechanism(solution, problem, instants=2).axes[1]
+        assert axis.get_title(loc="left") == f"t = {last:.4g} s"
+
+
 def test_points_pins_springs_and_guides():
     """Drawn from a start: nothing needs to move for that."""
     square = {"a": (-0.1, -0.1), "b": (0.1, -0.1), "c": (0.1, 0.1), "d": (-0.1, 0.1), "m": (0, 0)}

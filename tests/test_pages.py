@@ -152,3 +152,11 @@ def test_sentences_are_short(page):
 @pytest.mark.parametrize("page", sorted(set(filter(is_how_to, PAGES)) - PAGES_OF_RESULTS))
 def test_pages_that_say_how_are_short(page):
     assert len(" ".join(prose(page)).split()) <= LONGEST_HOW_TO
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/howto/")])
+def test_tasks_fit_a_page_with_their_files_and_commands(page):
+    """All that a reader sees: without the front matter and the cells that are not shown."""
+    hidden = r"\A---\n.*?^---\n|^```\{code-cell\} python\n:tags: \[remove-.*?^```$"
+    shown = re.sub(hidden, "", PAGES[page], flags=re.M | re.S)
+    assert len(shown.split()) <= LONGEST_HOW_TO

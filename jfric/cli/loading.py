@@ -21,13 +21,14 @@ def load_changed(given: Any) -> Config:
     allowed properties of the system go to standard error."""
     from jfric.files.overrides import apply_overrides
     from jfric.files.read_toml import load_config
-    from jfric.system.bristle_checks import passivity_remarks
+    from jfric.system.bristle_checks import coefficient_remarks, passivity_remarks
 
     _require_file(given.config)
     chosen = load_config(given.config)
     changed = apply_overrides(chosen.problem, given.set_ or [])
     chosen = dataclasses.replace(chosen, problem=changed)
-    for remark in passivity_remarks(chosen.problem.resolved()):
+    problem = chosen.problem.resolved()
+    for remark in [*passivity_remarks(problem), *coefficient_remarks(problem)]:
         typer.echo(f"mind: {remark}", err=True)
     return chosen
 

@@ -73,11 +73,13 @@ class PeriodicSettings(options.OnMotion):
     "--parameter base.table.displacement.amplitude=0.1:0.3 --plot",
 )
 def periodic(given: PeriodicSettings) -> bool:
-    """Find the periodic motion that the table \\[periodic] of a file describes.
+    """Find a periodic motion of a system, or follow it over a parameter.
 
-    Prints its period, Floquet multipliers, stability, events and energy per cycle, and writes the
-    motion over a period, or all motions over a parameter (CSV), those on a branch, and where a
-    special point lies in two parameters. Exit status: 0, 1 where there is none, 2 for bad input.
+    The table \\[periodic] of the file says how it is searched; a file without it is searched by the
+    defaults. Prints its period, Floquet multipliers, stability, events and energy per cycle, and
+    writes the motion over a period, or all motions over a parameter (CSV), those on a branch, and
+    where a special point lies in two parameters. Exit status: 0, 1 where there is none, 2 for
+    bad input.
     """
     if given.parameter is given.branch is given.curve is given.over is None:
         return _find(given)

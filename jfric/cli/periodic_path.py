@@ -193,10 +193,10 @@ def _print_path(path: OrbitPath) -> None:
     tell(f"{len(path.parameter)} orbits over {path.name}, {stable} of them stable")
     rows = []
     for row in path.special_table():
-        words = "; ".join(row["after"] or ()) if row["kind"] == "event change" else ""
+        words = "; ".join(row["after"] or ["none"]) if row["kind"] == "event change" else ""
         numbers = f"{row['parameter']:.12g}", f"{row['period']:.12g}", f"{row['multiplier']:.6g}"
         rows.append((row["kind"], *numbers, words))
-    columns = "kind", f">{path.name}", ">period [s]", ">largest multiplier", "events"
+    columns = "kind", f">{path.name}", ">period [s]", ">largest multiplier", "events after it"
     tell_rows("Special points", columns, rows)
     remarks(path.remarks)
 

@@ -41,7 +41,9 @@ class RunSettings(options.BySolver):
         "Also write a figure (PNG), and one of the bodies if any.", False, name="--plot"
     )
     animate: Path | None = setting(
-        "Also write an animation of the bodies.", name="--animate", metavar="GIF"
+        "Also write an animation of the bodies, until they are at rest.",
+        name="--animate",
+        metavar="GIF",
     )
     derivative: list[str] | None = setting(
         "Also compute a derivative: OBSERVABLE/PATH, such as final.x/friction.mu. Repeatable.",

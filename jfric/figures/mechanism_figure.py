@@ -31,6 +31,9 @@ MARKS = {
 GREY = "#6b6b6b"
 #: Longest animation [s], and fewest pictures in one; longer runs are shown faster.
 LONGEST, FEWEST = 10.0, 25
+#: A part of its way by which no coordinate differs any more at rest, and the part of the run for
+#: which the rest is shown.
+STILL, PAUSE = 1e-3, 0.05
 
 
 def plot_mechanism(
@@ -38,9 +41,10 @@ def plot_mechanism(
 ) -> Figure:
     """The bodies of ``problem`` at some instants of one trajectory, its ``solution``.
 
-    ``instants``: number of evenly spaced pictures; ``title``: above them. Bodies are drawn as the
-    hull of their points and the circles of their contacts, with the paths of their centres. Raises
-    :class:`jfric.ProblemError` without bodies, or with a trajectory that holds no outputs.
+    ``instants``: number of evenly spaced pictures, until the motion has come to rest; ``title``:
+    above them. Bodies are drawn as the hull of their points and the circles of their contacts, with
+    the paths of their centres. Raises :class:`jfric.ProblemError` without bodies, or with a
+    trajectory that holds no outputs.
     A falling rod::
 
         >>> rod = jfric.Body(2.0, 0.5, at=(0, 1), points={"left": (-0.8, 0), "right": (0.8, 0)})
@@ -91,7 +95,8 @@ def animate(
     """Write an animation (GIF) of one trajectory to ``path``, which is returned.
 
     The animation shows the bodies of ``problem`` as its ``solution`` moves them, under a ``title``,
-    in real time with ``fps`` pictures per second; runs of more than ten seconds are shown faster.
+    in real time with ``fps`` pictures per second, until the motion has come to rest; motions of
+    more than ten seconds are shown faster.
     Raises :class:`jfric.ProblemError` without bodies, and for a ``path`` that exists or does not
     end in ``.gif``. A falling rod::
 
@@ -151,12 +156,19 @@ def picture_times(start: float, end: float, fps: float) -> np.ndarray:
 
 
 def _span(solution: Solution) -> tuple[float, float]:
+    """Times [s] between which pictures are worth seeing: all, or until shortly after the bodies
+    and the modes of their contacts have changed for the last time."""
     ts = np.asarray(solution.ts)
     if ts.size < 2:
         raise ProblemError(
             f"outputs: found {ts.size} that were reached, a picture of the motion needs two or more"
         )
-    return float(ts[0]), min(float(ts[-1]), reached_time(solution))
+    start, end = float(ts[0]), min(float(ts[-1]), reached_time(solution))
+    q = np.asarray(solution.q)
+    ways = np.ptp(q, axis=0)  # of what joints hold: rounding
+    moves = (np.abs(q - q[-1]) > STILL * np.maximum(ways, 1e-9 * np.max(ways))).any(axis=-1)
+    last = np.append(ts[1:][moves[:-1]][-1:], solution.events.used().time[-1:])
+    return start, min(end, float(np.max(last, initial=start)) + PAUSE * (end - start))
 
 
 def view_of(drawn: Scene) -> np.ndarray:

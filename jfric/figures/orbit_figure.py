@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.figures.style import label_axes, legend_below, panel_grid, style_axes, titled
+from jfric.figures.style import label_axes, legend_below, panel_grid, style_axes, titled, with_unit
 from jfric.periodic.path import OrbitKind, OrbitPath
+from jfric.results.grammar import as_observables
+from jfric.system.naming import path_dimension
 
 if TYPE_CHECKING:
     from collections.abc import Set
@@ -24,8 +26,8 @@ MARKERS: dict[OrbitKind, tuple[str, str, str]] = {
     "flip": ("^", "#7b4ea3", "flip"),
     "torus": ("v", "#b8860b", "torus"),
     "branch point": ("X", "#3a7d44", "branch point"),
-    "hopf": ("D", "#1f6f8b", "end at an equilibrium"),
-    "event change": ("o", "#222222", "change of events"),
+    "hopf": ("D", "#1f6f8b", "hopf (equilibrium)"),
+    "event change": ("o", "#222222", "event change"),
     "dead end": ("x", "#222222", "dead end"),
 }
 #: Largest number of panels that is readable.
@@ -44,14 +46,18 @@ def plot_orbits(
 
         >>> figure = jfric.plot_orbits(path)
         >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
-        ('friction.mu', 'max.x')
+        ('friction.mu', 'max.x [m]')
     """
     chosen = [f"max.{axis}" for axis in path.axes[:MAX_PANELS]] if show is None else show
     values = path.observe(chosen)
     if len(values) > MAX_PANELS:
         raise ProblemError(f"show: found {len(values)} observables, at most {MAX_PANELS} fit")
+    problem = path.orbits.problem
+    dimension = path_dimension(problem, path.name)
+    over = with_unit(path.name, dimension.unit if dimension else "")
+    units = [observable.unit for observable in as_observables(problem, chosen)]
     figure, axes = panel_grid(len(values), 4.8, 3.3, 0.8)
-    for axis, (name, value) in zip(axes, values.items(), strict=False):
+    for axis, unit, (name, value) in zip(axes, units, values.items(), strict=False):
         for part in stretches(path.stable):
             stable = bool(path.stable[part.stop - 1])
             style = "-" if stable else "--"
@@ -61,7 +67,7 @@ def plot_orbits(
                 marker, colour, _ = MARKERS[point.kind]
                 place = float(value[point.row])
                 axis.plot(point.parameter, place, marker, color=colour, ms=4.5, zorder=4)
-        label_axes(axis, path.name, name)
+        label_axes(axis, over, with_unit(name, unit))
         style_axes(axis)
     legend_below(figure, stability_handles(path.stable, {point.kind for point in path.special}))
     return titled(figure, title)

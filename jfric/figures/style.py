@@ -114,7 +114,11 @@ def legend_below(figure: Figure, handles: Sequence[Artist], most: int = 8) -> No
 def legend_outside(
     figure: Figure, handles: Sequence[Artist], side: str, most: int, size: int = 9, **style: Any
 ) -> None:
-    """A legend beside all axes, at this side, with at most so many entries in a row."""
-    columns = min(len(handles), most)
+    """A legend next to all axes, at this side, with at most so many entries in a row, fewer where
+    the figure is narrow."""
+    letters = max((len(str(handle.get_label())) for handle in handles), default=0)
+    # Widths are in sizes of the font: a letter takes 0.55, gaps around an entry 3.
+    entry = (0.55 * letters + 3.0 + style.get("handlelength", 2.0)) * size / 72.0
+    columns = min(len(handles), most, max(int(figure.get_figwidth() / entry), 1))
     about: Any = {"loc": f"outside {side}", "ncols": columns, "frameon": False, "fontsize": size}
     figure.legend(handles=list(handles), **about, **style)

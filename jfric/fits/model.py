@@ -151,8 +151,8 @@ class OutputModel(AbstractModel):
         except KeyError:
             known = [*parameters(self.problem), *sensors]
             raise ProblemError(
-                f"free: no parameter {path!r}{nearest(path, known)}; jfric.parameters lists those "
-                "of the problem, and there are " + ", ".join(sensors)
+                f"free: no parameter {path!r}{nearest(path, known)}; jfric show or "
+                "jfric.parameters lists those of the problem, and there are " + ", ".join(sensors)
             ) from None
         own = self.initial(experiment)[1]
         if name in own:

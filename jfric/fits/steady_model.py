@@ -167,8 +167,8 @@ class SteadyModel(AbstractModel):
         except KeyError:
             known = list(parameters(self.problem))
             raise ProblemError(
-                f"conditions: no parameter {path!r}{nearest(path, known)}; jfric.parameters lists "
-                "those of the problem"
+                f"conditions: no parameter {path!r}{nearest(path, known)}; jfric show or "
+                "jfric.parameters lists those of the problem"
             ) from None
 
     def default(self, path: str, experiment: Experiment) -> float:

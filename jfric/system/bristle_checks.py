@@ -1,4 +1,4 @@
-"""Checks of elements with a state, and of their passivity."""
+"""Checks of elements with a state, and remarks on numbers that are allowed but unusual."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from jfric.errors import ProblemError
 from jfric.system.bounds import largest_state
 from jfric.system.bristle import BRISTLES, AbstractBristle, BoucWen, LuGre
 from jfric.system.description import AbstractProblem
+
+#: Coefficient of friction that no usual pair of surfaces exceeds.
+LARGEST_USUAL = 4.0
 
 
 def require_bristle(where: str, section: str, element: AbstractBristle) -> None:
@@ -45,5 +48,22 @@ def passivity_remarks(problem: AbstractProblem) -> list[str]:
             found.append(
                 f"{label}: is not passive, gamma ({float(element.gamma):g}) lies outside -beta to "
                 f"beta ({float(element.beta):g})"
+            )
+    return found
+
+
+def coefficient_remarks(problem: AbstractProblem) -> list[str]:
+    """One sentence for each friction of a resolved problem whose coefficients may be forces: they
+    are larger than :data:`LARGEST_USUAL`, with a normal force that is not 1 N."""
+    found = []
+    for label, element in problem.labelled("friction").items():
+        if element.N is None:
+            continue
+        N = float(element.normal_force(0.0))
+        mu = max(map(float, jax.tree.leaves(element.law.static())))
+        if mu > LARGEST_USUAL and N != 1.0:
+            found.append(
+                f"{label}: a coefficient of {mu:g} with N = {N:g} N is a friction force of "
+                f"{mu * N:g} N; if the coefficients are forces in newtons, write N = '1 N'"
             )
     return found

@@ -67,7 +67,7 @@ def coefficient(value):
 
 #: A coefficient of friction, equal in all directions of sliding or not, and its properties.
 Coefficient: TypeAlias = Scalar | Directional | PerAxis
-_RATIO = holds("pure number", at_least=0.0, form="coefficient", converter=coefficient)
+_RATIO = holds("coefficient of friction", at_least=0.0, form="coefficient", converter=coefficient)
 
 
 def as_law(value) -> Any:

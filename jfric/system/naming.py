@@ -136,10 +136,9 @@ def find_path(problem: AbstractProblem, path: str) -> str:
     accepted = dict(_spellings(problem, full))
     if path in accepted:
         return accepted[path]
-    close = [x for x in full if x.endswith(f".{path}")]
-    close = close or close_matches(path, [*full, *accepted], cutoff=0.3)
+    close = close_matches(path, [*full, *accepted], cutoff=0.3)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise KeyError(f"no parameter {quoted(path)}{hint} (jfric.parameters lists all)")
+    raise KeyError(f"no parameter {quoted(path)}{hint} (jfric show or jfric.parameters lists all)")
 
 
 def path_dimension(problem: AbstractProblem, name: str) -> Dimension | None:

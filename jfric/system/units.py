@@ -59,6 +59,7 @@ DIMENSIONS = {
     d.name: d
     for d in (
         Dimension("pure number", "", "0.3"),
+        Dimension("coefficient of friction", "", "0.3"),
         Dimension("angle", "rad", "30 deg"),
         Dimension("angular velocity", "rad/s", "2 rad/s"),
         Dimension("frequency", "Hz", "2 Hz"),
@@ -198,7 +199,11 @@ def _require(unit: str, dimensionality: Any, dimension: Dimension | None) -> Non
     if dimension.name == "frequency" and re.search(r"rad|deg|rev|rpm|°|turn", unit):
         raise UnitError(f"found {unit!r} (an angular velocity), expected {expected(dimension)}")
     if dimensionality != dimensions_of(dimension.unit):
-        raise UnitError(f"found {unit!r}{named(dimensionality)}, expected {expected(dimension)}")
+        force = dimension.name == "coefficient of friction" and dimensionality == dimensions_of("N")
+        hint = "; if you know the force, write it without unit, and N = '1 N'" if force else ""
+        raise UnitError(
+            f"found {unit!r}{named(dimensionality)}, expected {expected(dimension)}{hint}"
+        )
 
 
 class _Read(NamedTuple):

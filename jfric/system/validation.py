@@ -189,7 +189,11 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
         given = (element.N is not None) + (element.limit is not None)
         if given != 1 and not (given == 0 and element.load is not None):
             found = "neither" if element.N is None else "both"
-            raise ProblemError(f"{where}: found {found} of N and limit, exactly one is needed")
+            raise ProblemError(
+                f"{where}: found {found} of N and limit, exactly one is needed: N, the normal "
+                "force, or limit, the friction force itself (write N = 1 N where mu_s and mu_d "
+                "are forces in newtons)"
+            )
         require_load(problem, where, element)
         if element.N is not None and element.law is None:
             raise ProblemError(f"{where}: N is given without mu; give mu, or mu_s and mu_d")
