@@ -34,6 +34,9 @@ html_theme = "pydata_sphinx_theme"
 html_title = "jfric"
 html_math_renderer = "mathml"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_sidebars = {"start": []}  # it has no pages below it
 html_theme_options = {
     **{"show_prev_next": True, "navigation_with_keys": False, "show_toc_level": 2},
     "header_links_before_dropdown": 8,
