@@ -187,7 +187,7 @@ def test_results_are_printed_for_programs_or_not_at_all(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--set", "friktion.mu=1"], "no parameter 'friktion.mu'; did you mean 'friction.mu'?"),
+        (["--set", "friktion.mu=1"], "no parameter 'friktion.mu' (did you mean 'friction.mu'?)"),
         (["--set", "friction.mu"], "found 'friction.mu', expected path=value"),
         (["--set", "spring.k=5 kN"], "--set spring.k: found 'kN' (a force), expected a stiffness"),
         (["--set", "spring.k=[1, 2]"], "expected one number"),

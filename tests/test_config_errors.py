@@ -34,21 +34,23 @@ MISTAKES = [
         "mu = 0.1",
         "mv = 0.1",
         (
-            "friction.mv: unknown field, allowed are dof, between, direction, mu, mu_s, mu_d, "
+            "friction.mv: unknown field (did you mean 'mu_v'?), allowed are dof, between, "
+            "direction, mu, mu_s, mu_d, "
             "v_s, exponent, mu_v, peak, speeds, curve, monotone, radius, law, N, limit, belt, "
-            "reaction, sliding, plane, load, kappa, position, spin; did you mean 'mu_v'?"
+            "reaction, sliding, plane, load, kappa, position, spin"
         ),
     ),
     (
         'k = "5 kN/m"',
         'K = "5 kN/m"',
-        "spring.K: unknown field, allowed are dof, between, direction, k, x0; did you mean 'k'?",
+        "spring.K: unknown field (did you mean 'k'?), allowed are dof, between, direction, k, x0",
     ),
     (
         "[spring]",
         "[sprin]",
         (
-            "sprin: unknown section, allowed are title, source, description, dofs, massless, "
+            "sprin: unknown section (did you mean 'spring'?), allowed are title, source, "
+            "description, dofs, massless, "
             "robot, time, parameters, body, link, ground, gravity, link_spring, mass, "
             "lagrangian, spring, damper, diagram_spring, gap_spring, stop, jenkins, maxwell_slip, "
             "masing_spring, iwan, jenkins_coupling, dahl, "
@@ -58,9 +60,7 @@ MISTAKES = [
             "polynomial_spring, drag, "
             "event, controller, state_feedback, initial, "
             "matrices, solver, statics, periodic, response, lyapunov, basins, data, fit, "
-            "optimise, check; "
-            "did you "
-            "mean 'spring'?"
+            "optimise, check"
         ),
     ),
     ('"5 kN/m"', '"5 kN"', "spring.k: found 'kN' (a force), expected a stiffness such as '5 kN/m'"),
@@ -95,8 +95,9 @@ MISTAKES = [
         'N = "1 kN"',
         "N = {step = 3}",
         (
-            "friction.N.step: unknown field, allowed are steps, linear, ramp, table, harmonic, "
-            "sum, until, clipped; did you mean 'steps'?"
+            "friction.N.step: unknown field (did you mean 'steps'?), allowed are steps, linear, "
+            "ramp, table, harmonic, "
+            "sum, until, clipped"
         ),
     ),
     (
@@ -176,8 +177,8 @@ MISTAKES = [
         'N = "1 kN"',
         'N = {table = {file = "none.csv", hold = "zero"}}',
         (
-            "friction.N.table.hold: found 'zero', allowed are 'linear', 'zero-order'; "
-            "did you mean 'zero-order'?"
+            "friction.N.table.hold: found 'zero' (did you mean 'zero-order'?), allowed are "
+            "'linear', 'zero-order'"
         ),
     ),
     ('N = "1 kN"', 'N = "-1 kN"', "friction.N: found -1000 at t = 0 s, must not be negative"),
@@ -254,7 +255,10 @@ MISTAKES = [
     (
         'dofs = ["u"]',
         'dofs = {u = "rotate"}',
-        ("dofs.u: found 'rotate', allowed are 'translation', 'rotation'; did you mean 'rotation'?"),
+        (
+            "dofs.u: found 'rotate' (did you mean 'rotation'?), allowed are 'translation', "
+            "'rotation'"
+        ),
     ),
     (
         'dofs = ["u"]',
@@ -280,7 +284,10 @@ MISTAKES = [
     (
         "[time]",
         "[time\n",
-        ("not valid TOML: expected ']' at the end of a table declaration (at line 3, column 6)"),
+        (
+            "not valid TOML: expected ']' at the end of a table declaration (at line 3, column "
+            "6): '[time'"
+        ),
     ),
     ('[time]\nend = "4 s"', "", 'time: missing; give [time] end = "4 s"'),
     (
@@ -291,7 +298,11 @@ MISTAKES = [
             "fields, or only named ones such as [spring.second]"
         ),
     ),
-    (None, "[mass]\n", "not valid TOML: cannot declare [mass] twice (at line 15, column 6)"),
+    (
+        None,
+        "[mass]\n",
+        "not valid TOML: cannot declare [mass] twice (at line 15, column 6): '[mass]'",
+    ),
     (
         None,
         '[contact]\nnormal = "u"\ngap = -1\n',
@@ -304,7 +315,7 @@ MISTAKES = [
     (
         None,
         '[contact]\nnormal = "u"\nimpact = "coulom"\n',
-        ("contact.impact: found 'coulom', allowed are 'coulomb', 'none'; did you mean 'coulomb'?"),
+        ("contact.impact: found 'coulom' (did you mean 'coulomb'?), allowed are 'coulomb', 'none'"),
     ),
     (
         None,
@@ -325,11 +336,11 @@ MISTAKES = [
         None,
         "[contact]\nnormal = {u = 1}\ntangnt = {u = 1}\n",
         (
-            "contact.tangnt: unknown field, allowed are normal, tangent, mu, mu_s, mu_d, "
+            "contact.tangnt: unknown field (did you mean 'tangent'?), allowed are normal, "
+            "tangent, mu, mu_s, mu_d, "
             "v_s, exponent, mu_v, peak, speeds, curve, monotone, law, gap, e, belt, impact, "
             "sliding, point, line, circle, polygon, radius, circle_radius, inside, plane, surface, "
-            "sphere, sphere_radius; did you "
-            "mean 'tangent'?"
+            "sphere, sphere_radius"
         ),
     ),
     (
@@ -455,8 +466,9 @@ MISTAKES = [
         None,
         '[stop]\ndof="u"\nk=1\nrelease="sticky"\n',
         (
-            "stop.release: found 'sticky', allowed are 'physical', 'adhesive', "
-            "'limited'; did you mean 'physical'?"
+            "stop.release: found 'sticky' (did you mean 'physical'?), allowed are 'physical', "
+            "'adhesive', "
+            "'limited'"
         ),
     ),
     (
@@ -497,8 +509,9 @@ MISTAKES = [
         None,
         '[[check]]\nquantity = "u(1)"\nexpected = 1\ntolerance = 1\ntol = 2\n',
         (
-            "check[1].tol: unknown field, allowed are quantity, expected, tolerance, "
-            "relative, source; did you mean 'tolerance'?"
+            "check[1].tol: unknown field (did you mean 'tolerance'?), allowed are quantity, "
+            "expected, tolerance, "
+            "relative, source"
         ),
     ),
     (
@@ -527,7 +540,7 @@ MISTAKES = [
         (
             "check[1].quantity: found 'u', expected such as u(1 s), final.u, max.v.u, "
             "'mean.u after 2 s', event_time(1), stop_time, equilibrium.u(1), orbit.period "
-            "(jfric.results.quantity.GRAMMAR lists all)"
+            "(the page on sweeps and jfric.results.quantity.GRAMMAR list all)"
         ),
     ),
     (
@@ -567,7 +580,7 @@ MISTAKES = [
         (
             "check[1].quantity: found 'velocity.u(1)', expected such as u(1 s), final.u, max.v.u, "
             "'mean.u after 2 s', event_time(1), stop_time, equilibrium.u(1), orbit.period "
-            "(jfric.results.quantity.GRAMMAR lists all)"
+            "(the page on sweeps and jfric.results.quantity.GRAMMAR list all)"
         ),
     ),
     (
@@ -609,7 +622,11 @@ MISTAKES = [
         '[solver]\nname = "smoothed"\nwidth = "1 mm/s"\n',
         "solver.width: found '1 mm/s', expected a number in SI units, without a unit",
     ),
-    (None, '[[load]]\ndof = "u"\nF = 1\n', "load: found a list, expected a table"),
+    (
+        None,
+        '[[load]]\ndof = "u"\nF = 1\n',
+        "load: found a list, expected a table with dof, between, direction, F",
+    ),
 ]
 
 

@@ -377,7 +377,7 @@ MU = {"friction.mu": [0.1, 0.2]}
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"vary": {"friction.nu": [1.0]}}, "'friction.nu'; did you mean 'friction.mu'"),
+        ({"vary": {"friction.nu": [1.0]}}, "'friction.nu' (did you mean 'friction.mu'"),
         ({"vary": {"friction.mu": [-0.1, 0.2]}}, "at friction.mu = -0.1: friction.mu: found -0.1"),
         ({"vary": {"friction.mu": jfric.Range(0.1, -0.2, 3)}}, "at friction.mu = -0.2: friction"),
         ({"vary": {"friction.mu": [0.1, np.nan]}}, "friction.mu: found nan, values must be finite"),

@@ -97,12 +97,12 @@ def describe(value: Any) -> str:
 
 
 def did_you_mean(found: str, allowed: Iterable[str]) -> str:
-    """``; did you mean 'mu'?`` for the nearest of ``allowed``, or nothing."""
+    """`` (did you mean 'mu'?)`` for the nearest of ``allowed``, or nothing."""
     names = list(allowed)
     close = close_matches(found, names)
     # Short names have no useful ratio of similarity: take a name with the same beginning.
     close = close or [n for n in names if found and n.lower().startswith(found.lower())][:1]
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 class Codec(abc.ABC):

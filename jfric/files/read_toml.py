@@ -11,7 +11,7 @@ from typing import Any
 
 from jax.core import eval_context
 
-from jfric.errors import ProblemError, within
+from jfric.errors import ProblemError, quoted, within
 from jfric.files import system_tables
 from jfric.files.checks import checks
 from jfric.files.codec import Place
@@ -111,7 +111,11 @@ def _parsed(text: str) -> dict[str, Any]:
             lambda m: "[" + ".".join(re.findall(r"'([^']*)'", m.group())) + "]",
             str(error),
         )
-        raise ProblemError(f"not valid TOML: {message[:1].lower()}{message[1:]}") from None
+        at = re.search(r"at line (\d+)", message)
+        line = text.splitlines()[int(at[1]) - 1].strip() if at else ""
+        comma = " (a number has a point, not a comma)" * bool(re.search(r"=\s*[-+]?\d+,\d", line))
+        said = f": {quoted(line)}{comma}" if line else ""
+        raise ProblemError(f"not valid TOML: {message[:1].lower()}{message[1:]}{said}") from None
     level: list[Any] = [raw]
     for _ in range(_DEEPEST + 1):
         tables = [x.values() if isinstance(x, dict) else x for x in level]

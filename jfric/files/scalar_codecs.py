@@ -169,7 +169,7 @@ class Choice(Codec):
         if not self.takes(raw):
             allowed = ", ".join(map(repr, self.options))
             near = did_you_mean(str(raw), self.options)
-            yield place.mistake(f"found {describe(raw)}, allowed are {allowed}{near}")
+            yield place.mistake(f"found {describe(raw)}{near}, allowed are {allowed}")
 
     def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"type": "string", "enum": list(self.options)}

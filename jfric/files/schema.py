@@ -38,7 +38,7 @@ class File(Record):
         if name in SECTIONS:
             return "can only be given in Python, a file cannot hold a function"
         names = list(self.table)
-        return f"unknown section, allowed are {', '.join(names)}{did_you_mean(name, names)}"
+        return f"unknown section{did_you_mean(name, names)}, allowed are {', '.join(names)}"
 
 
 def file_codec() -> File:

@@ -65,6 +65,10 @@ class List(Codec):
         return found | ({} if self.most is None else {"maxItems": self.most})
 
 
+#: Keys of a table that a message lists.
+FEW = 5
+
+
 class Table(Codec):
     """A table."""
 
@@ -144,11 +148,12 @@ class Record(Table):
         keys: dict[str, Key],
         one_of: Collection[str] = (),
         *,
-        words: str = "a table",
+        words: str = "",
         hints: bool = False,
     ) -> None:
         self.name, self.meaning, self.table, self.one_of = name, meaning, keys, one_of
-        self.words = words
+        few = f" with {', '.join(keys)}" if 0 < len(keys) <= FEW else ""
+        self.words = words or f"a table{few}"
         #: Whether messages say what to give for a missing key.
         self.hints = hints
 
@@ -177,7 +182,7 @@ class Record(Table):
 
     def unknown(self, name: str, value: Any, place: Place) -> str:
         """Sentence on a key that does not exist in the table."""
-        return f"unknown field, allowed are {', '.join(self.table)}{did_you_mean(name, self.table)}"
+        return f"unknown field{did_you_mean(name, self.table)}, allowed are {', '.join(self.table)}"
 
     def contradictions(self, raw: dict[str, Any], place: Place) -> Iterator[Mistake]:
         """Mistakes in the combination of given keys."""

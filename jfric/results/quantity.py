@@ -378,5 +378,6 @@ def _number(text: str, argument: str) -> int:
 
 
 def _error(text: str, reason: str = "", known: Iterable[str] = ()) -> ProblemError:
-    reason = reason or f"expected such as {EXAMPLES} (jfric.results.quantity.GRAMMAR lists all)"
+    everything = "the page on sweeps and jfric.results.quantity.GRAMMAR list all"
+    reason = reason or f"expected such as {EXAMPLES} ({everything})"
     return ProblemError(f"found {quoted(text)}{nearest(text, known)}, {reason}")

@@ -137,8 +137,8 @@ def find_path(problem: AbstractProblem, path: str) -> str:
     if path in accepted:
         return accepted[path]
     close = close_matches(path, [*full, *accepted], cutoff=0.3)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise KeyError(f"no parameter {quoted(path)}{hint} (jfric show or jfric.parameters lists all)")
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    raise KeyError(f"no parameter {quoted(path)}{hint}; jfric show or jfric.parameters lists all")
 
 
 def path_dimension(problem: AbstractProblem, name: str) -> Dimension | None:
