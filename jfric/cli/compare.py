@@ -21,8 +21,8 @@ class CompareSettings(options.OnSystem):
 
     data: options.Measured = None
     free: list[str] | None = setting(
-        "What is free in every law beside its own coefficients, PATH=LOW:HIGH. Repeatable; the "
-        "table fit of the file unless given.",
+        "What is free in every law in addition to its own coefficients, PATH=LOW:HIGH. "
+        "Repeatable; the table fit of the file unless given.",
         metavar="PATH=LOW:HIGH",
         paths=True,
     )

@@ -55,7 +55,7 @@ class FitSettings:
     )
     set_: options.Settings = None
     residual: str = setting(
-        "output: simulated beside measured; input: force of the controller in closed loop; "
+        "output: simulated and measured signals; input: force of the controller in closed loop; "
         "windows: short windows with free initial states; both: input and windows together; "
         "inverse: forces that the measured motion needs, without simulation; steady: periodic "
         "motions, for files without a column of times; joints: friction and inertia of a robot "

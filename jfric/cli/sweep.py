@@ -164,7 +164,7 @@ class PlotSettings:
 
     store: Path = argument("Results of a sweep (Zarr).", ..., metavar="RESULTS")
     observe: str | None = setting("Observables to draw; all by default.", metavar="NAMES")
-    out: Path | None = setting("Figure to write, instead of one beside the results.")
+    out: Path | None = setting("Figure to write, instead of one next to the results.")
 
 
 @command(

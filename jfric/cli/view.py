@@ -21,7 +21,7 @@ class ViewSettings:
         metavar="RESULT",
     )
     out: Path | None = setting(
-        "Page to write, instead of one beside the result.", metavar="FILE.html"
+        "Page to write, instead of one next to the result.", metavar="FILE.html"
     )
 
 

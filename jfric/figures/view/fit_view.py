@@ -43,7 +43,7 @@ def fit_page(record: Mapping[str, Any], name: str) -> str:
         _parameters(record["parameters"]),
         "<h2>Records</h2>",
         _records(series),
-        "<h2>Simulated beside measured</h2>",
+        "<h2>Simulated and measured</h2>",
         "<div class=controls><label>record and signal <select id=choice></select></label></div>",
         "<div class=plot id=compared></div>",
         data("compared-all", [_compared(s) for s in series]),

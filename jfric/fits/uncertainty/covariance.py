@@ -142,8 +142,8 @@ class Covariance:
         few = {} if self.model_error else self._few()
         if few:
             said.append(
-                f"the noise is slow beside the record: the error of {', '.join(few)} is known as "
-                f"from {min(few.values()):.0f} independent samples; the intervals may be off, a "
+                f"the noise is slow compared with the record: the error of {', '.join(few)} is "
+                f"known as from {min(few.values()):.0f} independent samples; the intervals may be off, a "
                 "longer record helps"
             )
         return said
