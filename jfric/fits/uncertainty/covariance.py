@@ -143,8 +143,8 @@ class Covariance:
         if few:
             said.append(
                 f"the noise is slow compared with the record: the error of {', '.join(few)} is "
-                f"known as from {min(few.values()):.0f} independent samples; the intervals may be off, a "
-                "longer record helps"
+                f"known as from {min(few.values()):.0f} independent samples; the intervals may be "
+                "off, a longer record helps"
             )
         return said
 
