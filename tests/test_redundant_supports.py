@@ -244,7 +244,7 @@ def test_feet_that_share_friction_but_not_weight_are_no_edge():
     assert bool(solution.differentiable)
 
 
-@pytest.mark.parametrize("kind", ["feet", "rubbed"])
+@pytest.mark.parametrize("kind", [pytest.param("feet", marks=pytest.mark.slow), "rubbed"])
 def test_what_must_slide_together_is_no_coincidence(kind):
     """A push of 4 N + 10 N/s t passes the limit of 5 N at 0.1 s; then 2.5 N of friction is left."""
 

@@ -233,7 +233,8 @@ def test_the_smoothed_solver_agrees():
         jfric.simulate(servo({"stribeck": 1.0, "v_s": 1.0}, 0.0, 0.0), jfric.MoreauJean(dt=1e-3))
 
 
-@pytest.mark.parametrize("backlash", [pytest.param(None, marks=pytest.mark.slow), 0.05])
+@pytest.mark.slow  # its sibling: random servos of each model
+@pytest.mark.parametrize("backlash", [None, 0.05])
 def test_an_elastic_shaft_with_backlash_agrees_with_scipy(backlash):
     """A motor before a gear of ratio 10, and an arm behind a shaft whose torque the gear loses a
     part of, also in play."""
