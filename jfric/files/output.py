@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -86,6 +87,7 @@ def _write_parquet(path: Path, table: dict[str, np.ndarray], units: dict[str, st
         pa.parquet.write_table(pa.table(arrays, schema=pa.schema(fields)), file)
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """Versions of the programs that computed a result."""
     result = {"python": platform.python_version()}

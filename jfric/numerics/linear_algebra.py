@@ -160,9 +160,9 @@ def least_norm(
 ) -> Float[Array, "m k"]:
     """``x`` without its part in the ``dependent`` columns of ``N``, whose other columns are
     zero."""
-    gram = matmul(N.T, N) + diagonal_matrix(select(dependent, 0.0, 1.0).astype(N.dtype))
+    gram = N.T @ N + diagonal_matrix(select(dependent, 0.0, 1.0).astype(N.dtype))
     inner = eliminate(gram, 0.0, active=dependent).inverse
-    return x - matmul(N, matmul(inner, matmul(N.T, x)))
+    return x - N @ (inner @ (N.T @ x))
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))

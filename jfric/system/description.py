@@ -64,6 +64,23 @@ def with_short_names(found: Mapping[str, Any]) -> dict[str, Any]:
     return {name: x[0] for name, x in short.items() if len(x) == 1} | dict(found)
 
 
+# Functions, since each access to a method of a module makes an object.
+
+
+def _section(elements: dict[str, dict[str, Any]], parts: Parts, name: str) -> dict[str, Any]:
+    own = elements.get(name, {})
+    return dict(own) | parts[name] if name in parts else own
+
+
+def _composites(elements: dict[str, dict[str, Any]]) -> dict[str, AbstractComposite]:
+    return {
+        element_label(section, name): element
+        for section, group in elements.items()
+        for name, element in group.items()
+        if isinstance(element, AbstractComposite)
+    }
+
+
 class AbstractProblem(eqx.Module):
     """The parts of a :class:`jfric.Problem`, for modules that its own checks use."""
 
@@ -97,33 +114,28 @@ class AbstractProblem(eqx.Module):
 
     def section(self, name: str) -> dict[str, Any]:
         """Elements of a section by name, parts of composites last; empty if there are none."""
-        own, parts = self.elements.get(name, {}), self.parts.get(name)
-        return own if parts is None else dict(own) | parts
+        return _section(self.elements, self.parts, name)
 
     def composites(self) -> dict[str, AbstractComposite]:
         """Elements that consist of others, by their label."""
-        return {
-            element_label(section, name): element
-            for section, group in self.elements.items()
-            for name, element in group.items()
-            if isinstance(element, AbstractComposite)
-        }
+        return _composites(self.elements)
 
     @property
     def parts(self) -> Parts:
         """Elements that composites consist of, by section and by name."""
         found = Parts()
-        for label, element in self.composites().items():
+        for label, element in _composites(self.elements).items():
             for section, group in element.parts(label).items():
                 found[section] = found.get(section, {}) | group
         return found
 
     def labelled(self, *sections: str) -> dict[str, Any]:
         """Elements of sections (of all by default) by their label, see :func:`element_label`."""
+        elements, parts = self.elements, self.parts
         return {
             element_label(section, name): element
-            for section in sections or self.elements
-            for name, element in self.section(section).items()
+            for section in sections or elements
+            for name, element in _section(elements, parts, section).items()
         }
 
     def friction_rows(self) -> dict[str, Any]:
