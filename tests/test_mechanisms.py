@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -228,6 +229,22 @@ def test_slider_crank_with_friction_in_slider_and_pins():
     # Outputs are polynomials through a step; where a pin carries next to nothing ``|R|`` is none.
     assert float(jfric.contact_residual(problem, solution).max()) < 1e-8
     assert float(jfric.motion_residual(problem, solution).max()) < 1e-11
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the .* flow runs in float32")
+def test_slider_crank_with_friction_in_single_precision():
+    """Four frictions on one motion: they stuck for ever where they reversed, with status ok."""
+    own = slider_crank.Rubbing(0.2, 0.3, 0.03, lambda t: 9.0 * np.sin(2.0 * t))
+    pieces, _ = own.motion(0.4, 3.0, 2.5)
+    ts = np.array([end for _, end in pieces])
+    with jax.enable_x64(False):
+        outputs = jnp.asarray(ts, jnp.float32)
+        solution = jfric.simulate(crank(own, (0.4, 3.0)), jfric.EventDriven(), ts=outputs).check()
+        assert solution.q.dtype == jnp.float32
+    expected = np.array([solve(t) for solve, t in pieces])
+    np.testing.assert_allclose(solution.q[:, 2], expected[:, 0], rtol=0.0, atol=1e-4)
+    np.testing.assert_allclose(solution.v[:, 2], expected[:, 1], rtol=1e-4, atol=1e-3)
 
 
 def four_bar_linkage(start: tuple[float, float], end: float) -> jfric.Problem:

@@ -265,3 +265,68 @@ def test_what_must_slide_together_is_no_coincidence(kind):
     np.testing.assert_allclose(solution.final.q[0], 2.5 * T**2 / 2 + 10.0 * T**3 / 6, rtol=1e-9)
     exact = 0.5 * 2.5 * T + 5.0 * T**2 / 2 + 10.0 * T**3 / 6
     np.testing.assert_allclose(slope, exact, rtol=1e-9)
+
+
+TIES = {"x": 1.0, "y": 0.37, "z": -1.31}
+
+
+def _tied() -> jfric.Problem:
+    """Masses on a spring that move as one, each with friction."""
+    friction = {"x": (0.1, 3.3), "y": (0.2, 2.7), "z": (0.15, 1.9)}
+    elements = {
+        "mass": {name: jfric.Mass(name, m) for name, m in zip("xyz", (0.7, 1.3, 0.45))},
+        "spring": jfric.Spring("x", 61.0),
+        "joint": {"y": jfric.Joint("y - 0.37*x"), "z": jfric.Joint("z + 1.31*x")},
+        "friction": {
+            name: jfric.Friction(name, jfric.Coulomb(mu), N=N) for name, (mu, N) in friction.items()
+        },
+    }
+    initial = {name: 0.21 * ratio for name, ratio in TIES.items()}
+    return jfric.Problem([*TIES], elements, initial=initial, time=6.0)
+
+
+@pytest.mark.filterwarnings("ignore:the .* flow runs in float32")
+@pytest.mark.parametrize("flow", ["exact", pytest.param("runge-kutta", marks=pytest.mark.slow)])
+def test_frictions_of_one_motion_in_single_precision(flow):
+    """Pivots of rounding errors held all three for ever, with status ok."""
+    with jax.enable_x64(False):
+        solution = jfric.simulate(_tied(), jfric.EventDriven(flow=flow))
+    assert solution.q.dtype == jnp.float32
+    solution.check()
+    assert jfric.Flag.REDUNDANT in jfric.Flag(int(solution.flags))
+    # Each half swing loses twice the width of the band of rest.
+    mass, friction = 0.7 + 0.37**2 * 1.3 + 1.31**2 * 0.45, 0.33 + 0.37 * 0.54 + 1.31 * 0.285
+    half = np.pi * np.sqrt(mass / 61.0)
+    count = int(0.5 * (0.21 * 61.0 / friction + 1.0))
+    assert int(solution.events.count) == 3 * count
+    np.testing.assert_allclose(
+        solution.events.time[: 3 * count : 3], half * np.arange(1, count + 1), rtol=1e-5
+    )
+    rest = (-1) ** count * (0.21 - 2.0 * count * friction / 61.0)
+    np.testing.assert_allclose(solution.final.q, rest * np.array([*TIES.values()]), atol=3e-6)
+    np.testing.assert_array_equal(solution.final.v, 0.0)
+
+
+def _sprung_along_one_way() -> jfric.Problem:
+    ways = {f"{k}": (0.37 * c, -1.31 * c, 0.3 * c) for k, c in enumerate((1.0, 1.0 / 3.0, 1.7))}
+    elements = {
+        "spring": {name: jfric.Spring(name, k) for name, k in zip("xyz", (61.0, 13.0, 7.0))},
+        "friction": {
+            name: jfric.Friction(dict(zip("xyz", way)), jfric.Coulomb(0.2), N=2.0 + float(name))
+            for name, way in ways.items()
+        },
+        "load": jfric.Load("y", jfric.Harmonic(3.0, 0.5)),
+    }
+    return jfric.Problem(["x", "y", "z"], elements, time=0.5)
+
+
+def test_quasi_static_shares_are_those_of_smallest_norm_in_single_precision():
+    found = []
+    for double in (True, False):
+        with jax.enable_x64(double):
+            problem, ts = _sprung_along_one_way(), jnp.array([0.5])
+            solution = jfric.simulate(problem, jfric.QuasiStatic(), ts=ts)
+        assert solution.q.dtype == (jnp.float64 if double else jnp.float32)
+        assert jfric.Flag(int(solution.flags)) == jfric.Flag.REDUNDANT
+        found.append(np.concatenate([solution.q, solution.lambda_t], axis=None))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5)

@@ -25,17 +25,11 @@ from jfric.contact.contact_lcp import solve_contacts
 from jfric.contact.contact_methods import solve_impulses
 from jfric.contact.contact_problem import ContactProblem
 from jfric.contact.natural_map import missed_velocities
-from jfric.contact.reactions import (
-    REDUNDANT_PIVOT,
-    UNMOVED,
-    Planes,
-    active_rows,
-    coupling,
-    reaction_operator,
-)
+from jfric.contact.reactions import UNMOVED, Planes, active_rows, coupling, reaction_operator
 from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, diagonal_of, matvec
 from jfric.numerics.loops import where_any
+from jfric.numerics.tolerances import REDUNDANT, tolerance_of
 from jfric.results.modes import Mode
 
 #: Velocities below this part of the largest come from rounding in redundant rows.
@@ -85,7 +79,9 @@ def solve_impact(
     laws = _laws(D, target, touching, kinetic_positive, kinetic_negative, planes)
     # The modes are discrete: they are found without derivatives, the impulses with them.
     still, before, tolerance = jax.lax.stop_gradient((laws, velocity, tolerance))
-    near = jnp.maximum(tolerance, LEFT_OUT * jnp.max(jnp.abs(before), initial=0.0))
+    near = jnp.maximum(
+        tolerance, tolerance_of(velocity.dtype, LEFT_OUT) * jnp.max(jnp.abs(before), initial=0.0)
+    )
     if planes:
         found = _in_planes(laws, velocity, still, before, near, independent)
     else:
@@ -217,9 +213,10 @@ def _is_unique(laws: ContactProblem, velocity, near, mode, impulse) -> Bool[Arra
     J = jax.jacfwd(lambda x: _equations(p, mode, x))(x)
     size = jnp.sqrt(select(diagonal_of(J) > 0, diagonal_of(J), 1.0))
     _, values, right = jnp.linalg.svd(J / size[:, None] / size[None, :])
-    null = (values <= REDUNDANT_PIVOT * values[0])[:, None] * right / size[None, :]
+    redundant = tolerance_of(J.dtype, REDUNDANT)
+    null = (values <= redundant * values[0])[:, None] * right / size[None, :]
     moved, caused = jnp.abs(null @ p.D.T), jnp.abs(null) @ jnp.abs(p.D.T)
-    return jnp.all(moved <= UNMOVED * jnp.max(caused, axis=1, keepdims=True))
+    return jnp.all(moved <= UNMOVED * redundant * jnp.max(caused, axis=1, keepdims=True))
 
 
 def _equations(p: ContactProblem, mode, impulse) -> Float[Array, " m"]:

@@ -29,15 +29,12 @@ from jfric.numerics.linear_algebra import (
     null_space,
 )
 from jfric.numerics.loops import once, where_any
+from jfric.numerics.tolerances import REDUNDANT, ROUNDINGS, tolerance_of
 from jfric.results.modes import Mode
 
-#: Relative pivot below which an active row counts as redundant.
-REDUNDANT_PIVOT = 1e-9
-#: Relative accelerations below this part of their contributions are rounding errors.
-UNMOVED = 1e-7
-#: Part of the mobility without joints below which rounding is compared with that mobility: the rest
-#: of a cancellation is known to fewer digits.
-CANCELLED = 1e-5
+#: Relative accelerations below this part of their contributions come from a pivot that counts as
+#: zero, in such pivots.
+UNMOVED = 100.0
 #: Rows up to which the forces of redundant contacts are computed in any case: a choice costs more.
 FEW_ROWS = 2
 
@@ -165,7 +162,9 @@ def reaction_operator(
     if independent:
         result = eliminate(scaled, 0.0, active=active)
     else:
-        result = eliminate(scaled, REDUNDANT_PIVOT, jnp.arange(m) >= m - n_normals, active)
+        result = eliminate(
+            scaled, tolerance_of(D.dtype, REDUNDANT), jnp.arange(m) >= m - n_normals, active
+        )
     X = select(mask, result.inverse * weight[:, None] * weight[None, :], 0.0)
     motion = S.before(X)
     if m > UNROLLED_INVERSE:
@@ -190,7 +189,10 @@ def comparable(D: Float[Array, "m m"], size: Float[Array, " m"] | None) -> Float
     """Factors of rows that make translations and rotations comparable; ``size`` as in
     :func:`reaction_operator`."""
     own = diagonal_of(D)
-    own = own if size is None else jnp.maximum(own, CANCELLED * size)
+    if size is not None:
+        # The rest of a cancellation is known to fewer digits: pivots are compared with its rounding.
+        known = ROUNDINGS * float(jnp.finfo(D.dtype).eps) / tolerance_of(D.dtype, REDUNDANT)
+        own = jnp.maximum(own, known * size)
     return jax.lax.rsqrt(select(own > 0, own, 1.0))
 
 
@@ -222,8 +224,9 @@ def _of_two_rows(D, active, S: Coupling, *, independent: bool) -> Reactions:
     determinant, first, second = tt * nn - tn * nt, active[0], active[1]
     pair, carries, dependent = first & second, second, jnp.zeros((2,), bool)
     if not independent:
-        pair = pair & (jnp.abs(determinant) > REDUNDANT_PIVOT * tt * nn)
-        carries = second & (pair | (jnp.abs(along) > REDUNDANT_PIVOT * nn))
+        least = tolerance_of(D.dtype, REDUNDANT)
+        pair = pair & (jnp.abs(determinant) > least * tt * nn)
+        carries = second & (pair | (jnp.abs(along) > least * nn))
         dependent = jnp.stack([first & second & ~pair, second & ~carries])
     alone = select(carries, along, select(first & ~second, tt, 1.0))
     inverse = 1.0 / select(pair, determinant, alone)
@@ -249,13 +252,14 @@ def _shared(D, active, S: Coupling, weight, result: Elimination, motion, causes,
     dependent = result.dependent
     N = S.before(null_space(result, weight, active))
     moved, size = matmul(D, N), matmul(jnp.abs(D), jnp.abs(N))
+    unmoved = UNMOVED * tolerance_of(D.dtype, REDUNDANT)
     # In velocities that a unit impulse causes, translations and rotations are comparable.
     scale = comparable(D, own_size)[:, None]
     largest = jnp.max(size * scale, axis=0)
-    unique = jnp.all(jnp.abs(moved) * scale <= UNMOVED * largest[None, :])
+    unique = jnp.all(jnp.abs(moved) * scale <= unmoved * largest[None, :])
     if causes is not None:
         moved, size = matmul(causes, N), matmul(jnp.abs(causes), jnp.abs(N))
-        unique = unique & jnp.all(jnp.abs(moved) <= UNMOVED * jnp.max(size, axis=0, keepdims=True))
+        unique = unique & jnp.all(jnp.abs(moved) <= unmoved * jnp.max(size, axis=0, keepdims=True))
     force = least_norm(motion, N, dependent)
     return motion, select(dependent.any(), force, motion), unique, N
 
@@ -270,4 +274,5 @@ def spanned(
     R = reaction_operator(D, active, no_coupling(D.dtype), independent=False, size=size)
     weights = matmul(D, R.motion)
     rest = diagonal_of(D) - jnp.sum(weights * D, axis=1)
-    return ~active & (rest <= REDUNDANT_PIVOT * diagonal_of(D)), weights
+    small = tolerance_of(D.dtype, REDUNDANT)
+    return ~active & (rest * comparable(D, size) ** 2 <= small), weights

@@ -40,17 +40,15 @@ from jfric.numerics.linear_algebra import (
     matmul,
     matvec,
 )
-from jfric.numerics.tolerances import ROUNDINGS
+from jfric.numerics.tolerances import ROUNDINGS, tolerance_of
 
-#: Square of the part of a limit below which balanced reactions do not change it.
-UNCHANGED = 1e-9
 #: Newton steps; factor by which each sharpens the barriers, and the final sharpness; and the
 #: largest forces considered, relative to those that were found.
 NEWTON, SHARPER, SHARPEST, LARGEST = 100, 1.4, 1e12, 1e3
-#: Part of the largest force by which a margin may be below zero, and by which it must grow.
-MARGIN = 1e-9
-#: Part of the largest share below which one is a rounding error.
-SHARE = 1e-9
+#: Below this, unless the precision needs more: the square of the part of a limit by which balanced
+#: reactions change it, a part of the largest share, and a part of the largest force by which a
+#: margin may be below zero.
+SMALL = 1e-9
 
 
 class Sharing(NamedTuple):
@@ -132,10 +130,11 @@ def exchange(
     alpha = matvec(_shares(room, tight), select(tight, column, 0.0))
     alpha = select((enters & above).any(), -alpha, alpha)
     own = jnp.sum(select(enters, column, 0.0))
-    grows = own - jnp.abs(jnp.sum(select(tight, alpha * column, 0.0))) > UNCHANGED
-    relieved = tight & ~fixed & (alpha > SHARE * jnp.max(jnp.abs(alpha), initial=0.0))
+    small = tolerance_of(own.dtype, SMALL)
+    grows = own - jnp.abs(jnp.sum(select(tight, alpha * column, 0.0))) > small
+    relieved = tight & ~fixed & (alpha > small * jnp.max(jnp.abs(alpha), initial=0.0))
     leaves = relieved & (place == jnp.argmax(relieved)) & ~grows
-    helps = (passed & ~tight).any() & (own > UNCHANGED) & (grows | relieved.any())
+    helps = (passed & ~tight).any() & (own > small) & (grows | relieved.any())
     return select(helps, (tight & ~leaves) | enters, tight), helps
 
 
@@ -201,10 +200,11 @@ def preload(null: Float[Array, "m m"], reactions: Float[Array, " m"], limits: Li
     none = jnp.zeros((k,), dtype)
     # A limit that no preload changes says nothing about how large a preload should be.
     own = jax.vmap(lambda x: limits.linear(reactions + x))(columns.T) - limits.linear(reactions)
-    limits = limits._replace(used=limits.used & (jnp.abs(own) > UNCHANGED).any(axis=0))
+    small = tolerance_of(dtype, SMALL)
+    limits = limits._replace(used=limits.used & (jnp.abs(own) > small).any(axis=0))
     before = smallest(none)
     start = jnp.append(none, jnp.minimum(before, 0.0) - 1.0)
     carry = start, jnp.ones((), dtype), none, before
     _, _, best, after = jax.lax.fori_loop(0, NEWTON, improved, carry)
-    helps = (after > -MARGIN) & (after > before + MARGIN)
+    helps = (after > -small) & (after > before + small)
     return Preload(matvec(columns, best), helps)

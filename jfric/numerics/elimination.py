@@ -13,11 +13,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.numerics.choice import select
+from jfric.numerics.tolerances import tolerance_of
 
-#: Pivots below this fraction of the largest entry of the scaled matrix are zero.
-SINGULAR = 1e-11
-#: Defects of dependent equations below this fraction of the numbers involved are zero.
-CONSISTENT = 1e-11
+#: Pivots below this fraction of the largest entry of the scaled matrix, and defects of dependent
+#: equations below this fraction of the numbers involved, are zero, unless the precision needs more.
+ZERO = 1e-11
 
 
 class General(NamedTuple):
@@ -63,7 +63,7 @@ def solve_general(A: Float[Array, "r m"], b: Float[Array, " r"]) -> General:
         size=size,
         null=null,
         nullity=jnp.sum(~chosen, dtype=jnp.int32),
-        consistent=jnp.all(~idle | (defect <= CONSISTENT * involved)),
+        consistent=jnp.all(~idle | (defect <= tolerance_of(A.dtype, ZERO) * involved)),
     )
 
 
@@ -85,7 +85,7 @@ def _factor(largest):
 def _reduce(A):
     """Reduced form ``(R, G, pivot)`` of ``A``, with ``R = G A``: unit columns at the pivots."""
     rows, columns = A.shape
-    largest = jnp.max(jnp.abs(A), initial=0.0)
+    smallest = tolerance_of(A.dtype, ZERO) * jnp.max(jnp.abs(A), initial=0.0)
 
     def step(carry, _):
         R, G, pivot = carry
@@ -94,7 +94,7 @@ def _reduce(A):
         candidates = select(left, jnp.abs(R), -1.0)
         best = jnp.argmax(candidates)
         here = jnp.arange(rows * columns).reshape(rows, columns) == best
-        here = here & (candidates > SINGULAR * largest)
+        here = here & (candidates > smallest)
         found = here.any()
         in_row, in_column = here.any(axis=1), here.any(axis=0)
         value = jnp.sum(select(here, R, 0.0))

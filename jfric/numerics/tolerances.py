@@ -39,6 +39,9 @@ SINGLE = Tolerances(2e-5, 100.0, 2e-3, 1e-4, 1e-5, 1e-4, 1e-4, 1e-3, 5e-2)
 
 #: Rounding errors of a sum of some dozen terms, in units of the machine epsilon.
 ROUNDINGS = 64
+#: Relative pivot below which an equation counts as a consequence of others, unless the precision
+#: needs more.
+REDUNDANT = 1e-9
 #: Sliding faster than this multiple of the fastest approach does not end in an impact.
 FAST = 1e4
 
@@ -46,3 +49,8 @@ FAST = 1e4
 def tolerances(dtype) -> Tolerances:
     """Tolerances for ``dtype``."""
     return DOUBLE if jnp.finfo(dtype).bits >= 64 else SINGLE
+
+
+def tolerance_of(dtype, wanted: float) -> float:
+    """The relative tolerance ``wanted``, or that of the precision where this is larger."""
+    return max(wanted, ROUNDINGS * float(jnp.finfo(dtype).eps))

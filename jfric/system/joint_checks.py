@@ -8,12 +8,13 @@ import numpy as np
 from jax.core import eval_context
 
 from jfric.errors import ProblemError
+from jfric.numerics.tolerances import REDUNDANT, tolerance_of
 from jfric.system.assembled_start import SeenStart
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.inertia import is_concrete
 from jfric.system.initial_gaps import gap_rows, initial_gaps
 from jfric.system.joint_equations import joint_equations
-from jfric.system.joints import REDUNDANT, JointEquation, Joints, Tied, joints_of, tolerance_of
+from jfric.system.joints import TOLERANCE, JointEquation, Joints, Tied, joints_of
 from jfric.system.position_functions import OfGroup
 from jfric.system.start import started
 
@@ -27,7 +28,7 @@ def require_consistent_joints(problem: AbstractProblem, seen: SeenStart) -> None
 
     All numbers are known; ``seen``: the start in the equations.
     """
-    tied, tolerance = seen.tied, tolerance_of(seen.q.dtype)
+    tied, tolerance = seen.tied, tolerance_of(seen.q.dtype, TOLERANCE)
     rows = np.column_stack([tied.value, tied.bias, tied.J])
     off = np.abs(tied.value) > tolerance * seen.length
     runs = np.abs(seen.rates) > tolerance * seen.speed
@@ -88,7 +89,7 @@ def require_free_gaps(problem: AbstractProblem, who: str) -> None:
     for (name, gap), w, length in zip(gaps.items(), normals, np.atleast_1d(size), strict=True):
         free = w - basis.T @ (basis @ w)
         held = np.linalg.norm(free) <= redundant * np.linalg.norm(w)
-        if held and gap <= tolerance_of(q.dtype) * length:
+        if held and gap <= tolerance_of(q.dtype, TOLERANCE) * length:
             raise ProblemError(
                 f"{element_label('contact', name)}: the joints keep its gap at {abs(gap):.3g}, so "
                 f"that nothing tells what presses on it, which {who} needs; leave it out, or give "
@@ -128,7 +129,7 @@ def _position(problem: AbstractProblem, joints: Joints, seen: SeenStart) -> str:
             q = q - tied.MJ @ (tied.S @ tied.value)
             tied = joints_at(joints, t, q, rest)
         left = np.abs(tied.value)
-    if not np.all(left <= tolerance_of(left.dtype) * np.asarray(tied.position_size(q))):
+    if not np.all(left <= tolerance_of(left.dtype, TOLERANCE) * np.asarray(tied.position_size(q))):
         return "no position nearby meets all joints: they contradict each other, or it is far off"
     return f"the nearest position that meets all joints is {_listed(problem, '', q)}"
 
@@ -136,7 +137,7 @@ def _position(problem: AbstractProblem, joints: Joints, seen: SeenStart) -> str:
 def _velocity(problem: AbstractProblem, tied: Tied, v) -> str:
     v = v - tied.MJ @ (tied.S @ (tied.J @ v + tied.rate))
     left = np.abs(tied.J @ v + tied.rate)
-    if not np.all(left <= tolerance_of(left.dtype) * np.asarray(tied.velocity_size(v))):
+    if not np.all(left <= tolerance_of(left.dtype, TOLERANCE) * np.asarray(tied.velocity_size(v))):
         return "no velocity meets all joints: they contradict each other"
     return f"the nearest velocity that meets all joints is {_listed(problem, 'v.', v)}"
 

@@ -32,13 +32,10 @@ from jfric.numerics.linear_algebra import (
     matvec,
     null_space,
 )
-from jfric.numerics.tolerances import ROUNDINGS
+from jfric.numerics.tolerances import REDUNDANT, ROUNDINGS, tolerance_of
 from jfric.system.position_functions import Instant, Together, together
 from jfric.system.state_function import ChosenVelocities, Held, Rate
 
-#: Relative pivot below which an equation counts as a consequence of others, unless the precision
-#: needs more.
-REDUNDANT = 1e-9
 #: Allowed violation of an equation, relative to its terms; the motion is projected on the equation.
 TOLERANCE = 1e-6
 #: Part of larger terms that cancel, for their rounding errors; for positions also a length.
@@ -134,7 +131,7 @@ class Tied(NamedTuple):
         """Equations whose accelerations the others do not allow; ``q``, ``v`` (n,): magnitudes."""
         a, bias = self.acceleration, jnp.abs(self.bias)
         left = jnp.abs(self.bias + matvec(self.J, a))
-        length, tolerance = self.position_size(q), tolerance_of(a.dtype)
+        length, tolerance = self.position_size(q), tolerance_of(a.dtype, TOLERANCE)
         curved = self.velocity_size(v) ** 2 / select(length > 0, length, 1.0)
         # Magnitudes of the terms of the acceleration, by all equations: they may cancel.
         made_of = matvec(jnp.abs(self.MJ), matvec(jnp.abs(self.S), bias))
@@ -143,7 +140,7 @@ class Tied(NamedTuple):
     def fails(self, v, q_size, v_size) -> Bool[Array, ""]:
         """Whether the equations contradict each other, or position and velocity do not meet them;
         ``q_size``, ``v_size`` (n,): magnitudes."""
-        tolerance = tolerance_of(v.dtype)
+        tolerance = tolerance_of(v.dtype, TOLERANCE)
         # A velocity that friction takes over from a moving surface is larger than those before.
         v_size = jnp.maximum(v_size, jnp.abs(v))
         off = jnp.abs(self.value) > tolerance * self.position_size(q_size)
@@ -241,15 +238,10 @@ def _largest(N: Float[Array, "m m"], rank: int) -> Float[Array, " m"]:
     return says
 
 
-def tolerance_of(dtype, wanted: float = TOLERANCE) -> float:
-    """The tolerance ``wanted``, or that of the precision where this is larger."""
-    return max(wanted, ROUNDINGS * float(jnp.finfo(dtype).eps))
-
-
 def _size(J: Float[Array, "k n"], x: Float[Array, " n"]) -> Float[Array, " k"]:
     """Sums of the magnitudes of the terms in ``J x``; slopes of zero have rounding errors, too."""
     largest = jnp.max(jnp.abs(J), axis=1) * jnp.max(jnp.abs(x))
-    rounding = ROUNDINGS * float(jnp.finfo(x.dtype).eps) / tolerance_of(x.dtype)
+    rounding = ROUNDINGS * float(jnp.finfo(x.dtype).eps) / tolerance_of(x.dtype, TOLERANCE)
     return matvec(jnp.abs(J), jnp.abs(x)) + max(SMALL, rounding) * largest
 
 

@@ -39,12 +39,13 @@ from jfric.numerics.linear_algebra import (
     placed,
 )
 from jfric.numerics.linear_algebra import inverse as plain_inverse
+from jfric.numerics.tolerances import REDUNDANT, tolerance_of
 from jfric.system.bristles import Bristles
 from jfric.system.contact_rows import ContactRow
 from jfric.system.description import is_state_axis, with_short_names
 from jfric.system.elements import AbstractForce
 from jfric.system.functions import AbstractFunction
-from jfric.system.joints import REDUNDANT, Tied, tolerance_of
+from jfric.system.joints import Tied
 from jfric.system.laws import AbstractLaw
 from jfric.system.load_friction import Carried
 from jfric.system.piecewise import PiecewiseElements

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import eval_context
 
-from jfric.numerics.tolerances import ROUNDINGS
+from jfric.numerics.tolerances import tolerance_of
 from jfric.system.functions import AbstractFunction
 
 #: Evaluations after which the search ends.
@@ -78,7 +78,7 @@ def find_negative(function: AbstractFunction, start: float, end: float) -> Negat
     p = pieces(function, start, end)
     powers = p.length[:, None] ** np.arange(p.polynomial.shape[1])
     size = np.sum(np.abs(p.polynomial) * powers, axis=1) + np.sum(np.abs(p.amplitude), axis=1)
-    slack = max(ROUNDING, ROUNDINGS * float(jnp.finfo(jnp.result_type(float)).eps)) * size
+    slack = tolerance_of(jnp.result_type(float), ROUNDING) * size
     which, none = np.arange(p.start.shape[0]), np.zeros(p.start.shape)
     ends = np.concatenate([_values(p, which, none)[0], _values(p, which, p.length)[0]])
     ends = np.where(ends < -np.tile(slack, 2), ends, 0.0)

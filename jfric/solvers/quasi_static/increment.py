@@ -20,12 +20,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jfric.numerics.linear_algebra import determinant_sign, diagonal_of, singular_values
+from jfric.numerics.tolerances import tolerance_of
 from jfric.results.modes import Mode
 from jfric.solvers.quasi_static.loading import Target
 from jfric.solvers.quasi_static.state import State
 from jfric.system.mechanics import Mechanics
 
-#: Singular values below this fraction of the largest are zero.
+#: Singular values below this fraction of the largest are zero, unless the precision needs more.
 SINGULAR = 1e-11
 #: Trace of the null-space projector on positions or reactions that counts as zero.
 NO_MOTION = 1e-6
@@ -187,7 +188,7 @@ def _solve(A, b, n: int):
     row = jnp.where(fixes, 1.0 / e, e)
     scaled = frozen * row[:, None] * e[None, :]
     u, s, vt = singular_values(scaled)
-    zero = s <= SINGULAR * jnp.max(s)
+    zero = s <= tolerance_of(s.dtype, SINGULAR) * jnp.max(s)
     inverse = (vt.T * jnp.where(zero, 0.0, 1.0 / jnp.where(zero, 1.0, s))[None, :]) @ u.T
     inverse = e[:, None] * inverse * row[None, :]
     x = jax.lax.stop_gradient(inverse @ b)

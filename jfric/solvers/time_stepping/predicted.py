@@ -27,13 +27,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.numerics.linear_algebra import diagonal_of, eliminate, matvec
+from jfric.numerics.tolerances import tolerance_of
 from jfric.results.modes import Mode
 from jfric.results.status import Status
 from jfric.solvers.time_stepping.inputs import StepInputs
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.state import Motion
 from jfric.solvers.time_stepping.tolerance import DEPENDENT
-from jfric.system.joints import ROUNDS, Tied, tolerance_of
+from jfric.system.joints import ROUNDS, TOLERANCE, Tied
 from jfric.system.mechanics import Mechanics
 
 
@@ -98,7 +99,7 @@ def without_held(
     # Joints leave rounding errors of the motion that they remove.
     size = jnp.abs(v) + matvec(mechanics.inverse_size, jnp.abs(impulse))
     size = matvec(jnp.abs(mechanics.W_N), size)
-    driven = rates < -tolerance_of(gamma.dtype) * size
+    driven = rates < -tolerance_of(gamma.dtype, TOLERANCE) * size
     slides = (diagonal_of(here.D_mass) > 0)[here.nf : here.nt]
     rubs = slides & ~np.asarray(mechanics.frictionless[here.nf :], bool)
     return touching & moves, jnp.any(touching & ~moves & (driven | rubs))
@@ -127,7 +128,7 @@ def put_back(
         return q, ok
     q = joints.put_on(tied, t, q, rounds=1)
     tied, value, still, v = jax.lax.stop_gradient((tied, joints.off(tied, t, q), q, v))
-    tolerance = tolerance_of(q.dtype)
+    tolerance = tolerance_of(q.dtype, TOLERANCE)
     off = jnp.any(jnp.abs(value) > tolerance * tied.position_size(jnp.abs(still)))
     wrong = _contradicts(here, tied, jnp.abs(still), jnp.abs(v))
     status = jnp.where(off, int(Status.STALLED), int(Status.OK))
@@ -144,7 +145,9 @@ def _contradicts(here: Prepared, tied: Tied, q, v) -> Bool[Array, ""]:
     mobility = jnp.sum(tied.J * tied.MJ.T, axis=1)
     weight = jnp.where(mobility > 0, mobility, 1.0) ** -0.5
     size = jnp.max((jnp.abs(demanded) + here.h * curved) * weight)
-    return tied.redundant & jnp.any(jnp.abs(left) * weight > tolerance_of(v.dtype) * size)
+    return tied.redundant & jnp.any(
+        jnp.abs(left) * weight > tolerance_of(v.dtype, TOLERANCE) * size
+    )
 
 
 def _back_on_gaps(here: Prepared, closed: Bool[Array, " nu"]) -> Float[Array, "n nu"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from jfric.contact import rules
+from jfric.numerics.tolerances import tolerance_of
 
 #: Rounding of gaps and velocities relative to the sum of their contributions.
 RELATIVE = 1e-12
@@ -41,7 +42,7 @@ def moves(gamma, size, parts):
 
 def is_negative(force, magnitude):
     """Whether a given normal force is negative beyond the rounding of its parts."""
-    return force < -OF_A_STEP * magnitude
+    return force < -tolerance_of(jnp.result_type(force), OF_A_STEP) * magnitude
 
 
 def gains_energy(impulse, before, after):
