@@ -713,6 +713,65 @@ def test_gradients_and_second_derivatives(flow):
         np.testing.assert_allclose(ours, closed, rtol=rtol)
 
 
+def _jumping(times) -> jfric.Problem:
+    """A mass in motion on which loads and a normal force jump, and another load bends."""
+    a, b, N, c, d = times
+    bent = jnp.stack([d, jnp.asarray(1.5)])
+    loads = {
+        "both": jfric.functions.Sum([jfric.Steps([a], [1.0, 3.0]), jfric.Steps([c], [0.0, -0.3])]),
+        "down": jfric.Steps([b], [0.0, -1.0]),
+        "bent": jfric.PiecewiseLinear(bent, jnp.array([0.0, -1.0])),
+    }
+    elements = {
+        "mass": jfric.Mass("x", 1.0),
+        "spring": jfric.Spring("x", 3.0),
+        "damper": jfric.Damper("x", 0.4),
+        "friction": jfric.Friction("x", jfric.Coulomb(0.1), N=jfric.Steps([N], [1.0, 2.0])),
+        "load": {name: jfric.Load("x", load) for name, load in loads.items()},
+    }
+    return jfric.Problem(["x"], elements, initial={"x": (0.0, 1.0)}, time=1.3)
+
+
+@pytest.mark.parametrize(
+    "how", ["exact", *(pytest.param(s, marks=pytest.mark.slow) for s in ("rk", "back"))]
+)
+def test_functions_that_jump_at_one_instant_have_derivatives_by_their_own_times(how):
+    """They shared the derivative of one instant, without a flag."""
+    solver = {
+        "exact": jfric.EventDriven(),
+        "rk": jfric.EventDriven(flow="runge-kutta", rtol=1e-12),
+        "back": jfric.EventDriven(adjoint="reverse", max_steps=60),
+    }[how]
+
+    def end(times):
+        solution = jfric.simulate(_jumping(times), solver)
+        return jnp.concatenate([solution.final.q, solution.final.v]), solution
+
+    times, h = jnp.full((5,), 0.7), 1e-6
+    found, solution = (jax.jacrev if how == "back" else jax.jacfwd)(end, has_aux=True)(times)
+    assert bool(solution.differentiable)
+    value = jax.jit(lambda x: end(x)[0])
+    for k, one in enumerate(np.eye(5)):
+        slope = (value(times + h * one) - value(times - h * one)) / (2.0 * h)
+        np.testing.assert_allclose(found[:, k], slope, rtol=1e-7)
+
+
+@pytest.mark.parametrize("solver", [jfric.MoreauJean(1e-3), jfric.Smoothed(width=0.1)])
+def test_jumps_whose_times_have_no_derivatives_are_flagged(solver):
+    """Time stepping has none by the times of jumps; the smoothed solver shares those of equal
+    times."""
+
+    def flags(*times):
+        load = {f"{k}": jfric.Load("x", jfric.Steps([t], [0.0, 1.0])) for k, t in enumerate(times)}
+        elements = {"mass": jfric.Mass("x", 1.0), "load": load}
+        return int(jfric.simulate(jfric.Problem(["x"], elements, time=1.0), solver).flags)
+
+    stepping = isinstance(solver, jfric.MoreauJean)
+    assert flags(1.0, 1.0) == 0
+    assert flags(0.25, 0.5) == (jfric.Flag.STEP_RESOLUTION if stepping else 0)
+    assert flags(0.5, 0.5) == (jfric.Flag.STEP_RESOLUTION if stepping else jfric.Flag.SIMULTANEOUS)
+
+
 def test_sensitivities_of_few_and_of_many_numbers():
     """``p x0 2^n`` by a loop that has no reverse mode of its own."""
 

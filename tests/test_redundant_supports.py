@@ -267,6 +267,39 @@ def test_what_must_slide_together_is_no_coincidence(kind):
     np.testing.assert_allclose(slope, exact, rtol=1e-9)
 
 
+@each_scheme
+def test_forces_that_are_not_unique_have_the_flag_by_time_stepping(solver):
+    """They are a choice of the method: derivatives of them are no derivatives of the motion."""
+    held = _block([-0.5, 0.5], [0.2, 0.8], [0.1, 0.4], push=1.0)
+    solution = jfric.simulate(held, solver).check()
+    assert jfric.Flag.REDUNDANT in jfric.Flag(int(solution.flags))
+    assert not bool(solution.differentiable)
+    assert jfric.Flag.REDUNDANT in jfric.Flag(int(jfric.simulate(held, EXACT).flags))
+    single = _block([0.0], [0.2], [0.1], push=1.0)
+    assert int(jfric.simulate(single, solver).flags) == 0
+    # The flags belong to a run, also to one that goes on.
+    again = jfric.simulate(held, solver, start=solution.final, end=0.3)
+    assert jfric.Flag.REDUNDANT in jfric.Flag(int(again.flags))
+
+
+@pytest.mark.parametrize(
+    ("solver", "status"),
+    [(EXACT, jfric.Status.INCONSISTENT), (jfric.MoreauJean(1e-3), jfric.Status.OK)],
+)
+def test_a_motion_that_depends_on_how_floor_and_guide_share_a_load_is_said(solver, status):
+    """Sliding under a push of 3 N, with 0 to 1 N of friction: the guide carries any part."""
+    elements = {
+        "mass": {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)},
+        "load": {"weight": jfric.Load("y", -1.0), "push": jfric.Load("x", 3.0)},
+        "contact": jfric.Contact("y", "x", jfric.Coulomb(1.0)),
+        "friction": jfric.Friction("y", limit=1.0),
+    }
+    solution = jfric.simulate(jfric.Problem(["x", "y"], elements, time=0.5), solver)
+    assert int(solution.status) == status
+    assert jfric.Flag.SEVERAL_MOTIONS in jfric.Flag(int(solution.flags))
+    assert status or not bool(solution.differentiable)
+
+
 TIES = {"x": 1.0, "y": 0.37, "z": -1.31}
 
 
@@ -274,7 +307,7 @@ def _tied() -> jfric.Problem:
     """Masses on a spring that move as one, each with friction."""
     friction = {"x": (0.1, 3.3), "y": (0.2, 2.7), "z": (0.15, 1.9)}
     elements = {
-        "mass": {name: jfric.Mass(name, m) for name, m in zip("xyz", (0.7, 1.3, 0.45))},
+        "mass": {name: jfric.Mass(name, m) for name, m in {"x": 0.7, "y": 1.3, "z": 0.45}.items()},
         "spring": jfric.Spring("x", 61.0),
         "joint": {"y": jfric.Joint("y - 0.37*x"), "z": jfric.Joint("z + 1.31*x")},
         "friction": {
@@ -310,9 +343,13 @@ def test_frictions_of_one_motion_in_single_precision(flow):
 def _sprung_along_one_way() -> jfric.Problem:
     ways = {f"{k}": (0.37 * c, -1.31 * c, 0.3 * c) for k, c in enumerate((1.0, 1.0 / 3.0, 1.7))}
     elements = {
-        "spring": {name: jfric.Spring(name, k) for name, k in zip("xyz", (61.0, 13.0, 7.0))},
+        "spring": {
+            name: jfric.Spring(name, k) for name, k in {"x": 61.0, "y": 13.0, "z": 7.0}.items()
+        },
         "friction": {
-            name: jfric.Friction(dict(zip("xyz", way)), jfric.Coulomb(0.2), N=2.0 + float(name))
+            name: jfric.Friction(
+                dict(zip("xyz", way, strict=True)), jfric.Coulomb(0.2), N=2.0 + float(name)
+            )
             for name, way in ways.items()
         },
         "load": jfric.Load("y", jfric.Harmonic(3.0, 0.5)),

@@ -190,7 +190,7 @@ def comparable(D: Float[Array, "m m"], size: Float[Array, " m"] | None) -> Float
     :func:`reaction_operator`."""
     own = diagonal_of(D)
     if size is not None:
-        # The rest of a cancellation is known to fewer digits: pivots are compared with its rounding.
+        # Pivots are compared with the rounding of what cancels: its rest has fewer digits.
         known = ROUNDINGS * float(jnp.finfo(D.dtype).eps) / tolerance_of(D.dtype, REDUNDANT)
         own = jnp.maximum(own, known * size)
     return jax.lax.rsqrt(select(own > 0, own, 1.0))

@@ -96,7 +96,8 @@ class Flag(IntFlag):
     )
     #: A sticking contact carried exactly its limit, at an instant or for a time, and held.
     TIE = 2, "a decision lay exactly on the edge and was resolved to stick"
-    #: Contact forces are not unique; those of minimum norm are reported where they keep all limits.
+    #: Contact forces are not unique; those of minimum norm are reported where they keep all limits,
+    #: and by time-stepping schemes any that keep them.
     #: Where some forces hold contacts at rest and others do not, they rest.
     REDUNDANT = (
         4,
@@ -107,13 +108,15 @@ class Flag(IntFlag):
     ZENO = 8, "an accumulating sequence of impacts was closed at its end"
     #: Several contacts changed mode at the same instant, or shared an impact although nothing
     #: presses them. Reversals of sliding that one impact causes do not count, nor contacts whose
-    #: sliding follows from that of others, as feet of one body.
+    #: sliding follows from that of others, as feet of one body. By the smoothed solver: several
+    #: functions of time jump at one instant, and derivatives by their times are shared.
     SIMULTANEOUS = 16, "several contacts changed their mode, or hit, at the same instant"
-    #: A change of mode was assigned to the end of a step: derivatives lack the change of its time.
+    #: A change of mode was assigned to the end of a step, or a function of time jumps within one:
+    #: derivatives lack the change of its time.
     STEP_RESOLUTION = (
         32,
-        "changes of mode are known to a step of the solver only; derivatives lack how their "
-        "times move",
+        "changes of mode, and jumps of loads, are known to a step only; derivatives lack how "
+        "their times move",
     )
     #: An impact increased the energy, as the chosen law requires and the solver's settings allow.
     ENERGY_GAIN = 64, "an impact increased the energy, as its law demands"
@@ -132,23 +135,25 @@ class Flag(IntFlag):
         "no motion with finite forces follows",
     )
     #: In addition to ``INCONSISTENT``: several sets of contact forces fit their modes, and move the
-    #: system differently (Painleve's paradox with several solutions).
+    #: system differently (Painleve's paradox with several solutions). Time-stepping schemes go on
+    #: by one of these motions, with status ok.
     SEVERAL_MOTIONS = (
         1024,
-        "more than one motion follows where the trajectory ends: friction helps a contact to "
-        "press, or to let go",
+        "more than one motion follows, and the trajectory ends, or a scheme chose one: friction "
+        "helps a contact to press, or to let go",
     )
     #: An event lies exactly on an output, a sample of a controller or the end, an impact on the
     #: start or a break of a function of time, or the start on the level of an event that changes or
     #: ends the motion, or at rest where a spring's stiffness changes, or contacts hold a body that
-    #: would slide if one of them had a clearance: values and derivatives there are those of one
-    #: side. At the end this is the motion before the event: derivatives by ``time.end`` are rates
-    #: of this motion.
+    #: would slide if one of them had a clearance, or a time-stepping scheme chose among forces
+    #: that are not unique: values and derivatives there are those of one side. At the end this is
+    #: the motion before the event: derivatives by ``time.end`` are rates of this motion.
     ONE_SIDED = (
         2048,
         "an event lies exactly on an output, the end or the start, the start is at rest where a "
-        "stiffness changes, or contacts hold what would slide if one of them had a clearance: "
-        "values and derivatives there are those of one side",
+        "stiffness changes, contacts hold what would slide if one of them had a clearance, or a "
+        "scheme chose among forces that are not unique: values and derivatives there are those "
+        "of one side",
     )
 
     @property

@@ -88,6 +88,9 @@ class Clipped(AbstractFunction):
             )
         self.periods = _periods(waves[0], end, periods) if waves else 0
 
+    def jumps(self):
+        return self.function.jumps()
+
     def breakpoints(self):
         return jnp.sort(self._zeros_of_wave() if self.periods else zeros_of_lines(self.function))
 
@@ -143,6 +146,9 @@ class Limited(AbstractFunction):
     def magnitudes(self, t):
         first, *higher = self.function.magnitudes(t)
         return [jnp.maximum(first, self.limit), *higher]
+
+    def jumps(self):
+        return self.function.jumps()
 
     def breakpoints(self):
         sides = (Sum([self.function, x]) for x in (self.limit, -self.limit))

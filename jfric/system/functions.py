@@ -45,6 +45,10 @@ class AbstractFunction(eqx.Module):
     def breakpoints(self) -> Float[Array, " b"]:
         """Times at which the function is not smooth."""
 
+    def jumps(self) -> Float[Array, " b"]:
+        """Those :meth:`breakpoints` at which the function itself may jump."""
+        return self.breakpoints()
+
     def magnitudes(self, t) -> list:
         """Sums of the magnitudes of the terms of each coefficient of the polynomial of
         ``components(t)``, to which the rounding error of the coefficient is relative."""
@@ -72,6 +76,16 @@ class AbstractFunction(eqx.Module):
         polynomial, harmonics = self.components(t)
         value = jnp.abs(polynomial[0]) if polynomial else 0.0
         return value + sum(jnp.abs(a) for a, _, _ in harmonics)
+
+    def late(self, t):
+        """Zero, with the derivatives of the integral of a jump at ``t`` from its own time to ``t``:
+        of functions that jump at one instant, ``t`` has the derivatives of one."""
+        breaks, still = self.jumps(), jax.lax.stop_gradient
+        if not breaks.shape[0]:
+            return 0.0
+        before = t - 8 * jnp.finfo(breaks.dtype).eps * jnp.abs(t)
+        passed = select(still(breaks == t), t - breaks, 0.0)
+        return still(self(t) - self(before)) * jnp.sum(passed - still(passed))
 
     def derivative(self, t, order: int = 1):
         """A derivative at time ``t`` (from the right at a kink)."""
@@ -174,6 +188,9 @@ class PiecewiseLinear(AbstractFunction):
         slope = select(left == right, 0.0, (values[right] - values[left]) / dt)
         return times[left], values[left], slope
 
+    def jumps(self):
+        return self.times[:0]
+
     def breakpoints(self):
         return self.times
 
@@ -225,6 +242,12 @@ class Sum(AbstractFunction):
 
     def breakpoints(self):
         return jnp.concatenate([jnp.zeros((0,)), *(term.breakpoints() for term in self.terms)])
+
+    def jumps(self):
+        return jnp.concatenate([jnp.zeros((0,)), *(term.jumps() for term in self.terms)])
+
+    def late(self, t):
+        return sum(term.late(t) for term in self.terms)
 
     def frequency(self):
         result = 0.0

@@ -48,6 +48,9 @@ class Combination(AbstractFunction):
     def breakpoints(self):
         return jnp.concatenate([jnp.zeros((0,)), *(f.breakpoints() for f in self.functions)])
 
+    def late(self, t):
+        return sum(x * f.late(t) for x, f in zip(self.factors, self.functions, strict=True))
+
     def frequency(self):
         return Sum(list(self.functions)).frequency()
 
@@ -65,6 +68,9 @@ class Magnitude(AbstractFunction):
 
     def magnitudes(self, t):
         return self.function.magnitudes(t)
+
+    def jumps(self):
+        return self.function.jumps()
 
     def breakpoints(self) -> Float[Array, " b"]:
         return jnp.sort(zeros_of_lines(self.function))

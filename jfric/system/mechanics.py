@@ -408,6 +408,10 @@ class Mechanics(eqx.Module):
         """Times that no step may straddle, unsorted."""
         return jnp.concatenate([jnp.zeros((0,)), *(f.breakpoints() for f in self.functions())])
 
+    def jumps(self) -> Float[Array, " b"]:
+        """Times at which functions of time jump, unsorted."""
+        return jnp.concatenate([jnp.zeros((0,)), *(f.jumps() for f in self.functions())])
+
     def frequency(self):
         """Largest angular frequency of the functions of time [rad/s]."""
         result = jnp.zeros(())
@@ -469,6 +473,26 @@ class WithContacts(eqx.Module):
     def nu(self) -> int:
         """Number of unilateral contacts."""
         return self.mechanics.n_unilateral
+
+    @property
+    def independent(self) -> bool:
+        """Whether the directions of all contacts are linearly independent by structure: each
+        contact acts on a degree of freedom that no other contact touches, or there is only one.
+
+        Friction that acts in another direction gives no information about the others: any two may
+        make ``D`` singular.
+        """
+        mechanics = self.mechanics
+        if mechanics.tied is not None:
+            return False
+        # The second component of friction in a plane has the normal of the first.
+        again = {j for _, j in mechanics.contact_planes}
+        rows = [*enumerate(mechanics.contacts)]
+        used = [c.tangent.only for _, c in rows if not c.frictionless]
+        used += [c.normal.only for i, c in rows if i >= self.nf and i not in again]
+        if len(used) == 1:
+            return True
+        return None not in used and len(set(used)) == len(used) and not mechanics.redirected
 
 
 def inverse_of_mass(M):

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.numerics.choice import select
-from jfric.numerics.linear_algebra import matmul
+from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.mode_equations import ModeEquations
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.system.basis import basis, functions_after, powers_of_time
@@ -129,6 +129,18 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
         elongation=elongation,
         elongation_rate=elongation_rate,
     )
+
+
+def late_jumps(prepared: Prepared, equations: ModeEquations, t) -> Float[Array, " n"]:
+    """Velocities of value zero, with the derivatives by the times of several functions that jump at
+    ``t``; these times need not move together. Bases do not jump, and a belt moves what sticks to it
+    by its new velocity."""
+    mechanics = prepared.mechanics
+    functions = (*mechanics.load_functions, *mechanics.normal_forces)
+    late = jnp.stack([jnp.asarray(f.late(t), mechanics.K.dtype) for f in functions])
+    rubs = mechanics.R_T[: prepared.nf] * equations.sliding[:, None]
+    rows = jnp.concatenate([mechanics.load_directions, rubs])
+    return matvec(equations.P, matvec(rows.T, late))
 
 
 def basis_after(prepared: Prepared, g: Given, s) -> Float[Array, " b"]:

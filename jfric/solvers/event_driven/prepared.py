@@ -54,8 +54,6 @@ class Prepared(WithContacts):
     end: Float[Array, ""]
     #: Time at which the run ends, in whose final state an event there has not happened yet.
     last: Float[Array, ""]
-    #: Whether the directions of all contacts are linearly independent by structure.
-    independent: bool = eqx.field(static=True)
     #: User events, or None.
     events: UserEvents | None = None
 
@@ -192,7 +190,6 @@ def prepare(problem: Problem) -> Prepared:
         frequency=mechanics.frequency(),
         end=jnp.asarray(problem.time.end),
         last=jnp.asarray(problem.time.end),
-        independent=_independent(mechanics),
         events=user_events(problem),
     )
 
@@ -241,22 +238,3 @@ def _columns(pairs):
     if not pairs:
         return jnp.zeros((0,)), jnp.zeros((0,))
     return jnp.stack([p[0] for p in pairs]), jnp.stack([p[1] for p in pairs])
-
-
-def _independent(mechanics: Mechanics) -> bool:
-    """Whether each contact acts on a degree of freedom that no other contact touches, or there is
-    only one contact.
-
-    Friction that acts in another direction gives no information about the others: any two may make
-    ``D`` singular.
-    """
-    if mechanics.tied is not None:
-        return False
-    # The second component of friction in a plane has the normal of the first.
-    again = {j for _, j in mechanics.contact_planes}
-    rows = [*enumerate(mechanics.contacts)]
-    used = [c.tangent.only for _, c in rows if not c.frictionless]
-    used += [c.normal.only for i, c in rows if i >= mechanics.n_friction and i not in again]
-    if len(used) == 1:
-        return True
-    return None not in used and len(set(used)) == len(used) and not mechanics.redirected

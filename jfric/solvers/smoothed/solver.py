@@ -16,7 +16,7 @@ from jfric.errors import ProblemError, nearest
 from jfric.numerics.clock import sooner
 from jfric.numerics.linear_algebra import diagonal_of
 from jfric.numerics.loops import Adjoint, require_adjoint
-from jfric.results.status import Status
+from jfric.results.status import Flag, Status
 from jfric.solvers.base import AbstractSolver, OnePass
 from jfric.solvers.generic_change import generic_change
 from jfric.solvers.given_forces import first_negative_force
@@ -253,7 +253,10 @@ class Smoothed(AbstractSolver):
         steps = state.steps + solution.stats["num_steps"].astype(jnp.int32)
         ok = status == int(Status.OK)
         t = jnp.where(ok, ts[-1], state.t)
-        final = MotionState(t, q[-1], v[-1], status, state.flags, steps, state.event_count)
+        jumps = jnp.sort(mechanics.jumps())
+        together = jnp.any((jumps[1:] == jumps[:-1]) & (jumps[1:] > state.t) & (jumps[1:] < t))
+        flags = state.flags | jnp.where(together, int(Flag.SIMULTANEOUS), 0).astype(jnp.int32)
+        final = MotionState(t, q[-1], v[-1], status, flags, steps, state.event_count)
         return final, (q[:-1], v[:-1])
 
     def _change(self, mechanics: Mechanics):

@@ -62,6 +62,8 @@ class Block(NamedTuple):
     #: Residuals (None: only those of ``rows(index)``), and iterations (None: one in each step).
     residual: Float[Array, " L"] | None
     iterations: Int[Array, " L"] | None
+    #: Remarks on the modes of each step; None where there are none.
+    flags: Int[Array, " L"] | None = None
 
 
 def run_block(
@@ -80,7 +82,7 @@ def run_block(
 
     def following(motion: Motion, given):
         row = step(prepared, motion, *given)
-        return Motion(row.q, row.v, row.mode, row.segment), row
+        return Motion(row.q, row.v, row.mode, row.segment, motion.settled | True), row
 
     _, rows = jax.lax.scan(following, motion, (inputs, pushed))
     q_before, v_before = _before(motion.q, rows.q), _before(motion.v, rows.v)
@@ -112,6 +114,7 @@ def run_block(
         rows=lambda index: jax.tree.map(lambda column: column[index], rows),
         residual=jax.lax.stop_gradient(rows.residual),
         iterations=rows.iterations,
+        flags=rows.flags,
     )
     return _watched(block, prepared, inputs)
 

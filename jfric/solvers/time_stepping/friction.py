@@ -21,10 +21,11 @@ from jfric.contact.closed_form import (
 from jfric.contact.contact_methods import Impulses, solve_impulses, solved_below
 from jfric.contact.contact_problem import ContactProblem
 from jfric.contact.natural_map import impulse_residual
+from jfric.contact.reactions import active_rows, coupling, reaction_operator
 from jfric.contact.resting import Basis, rest_basis, rest_impulses
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
-from jfric.results.status import Status
+from jfric.results.status import Flag, Status
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.tolerance import moves
 
@@ -107,6 +108,30 @@ def in_closed_form(
         residual=impulse_residual(*judged),
         status=jnp.where(solved, int(Status.OK), int(Status.INCONSISTENT)).astype(jnp.int32),
     )
+
+
+def shares(prepared: Prepared, mode: Int[Array, " nt"], gamma: Float[Array, " m"]):
+    """Flags for the ``mode`` of a step that begins with relative velocities ``gamma``: whether the
+    forces of its contacts are not unique, and whether the motion depends on how they share a load.
+
+    The rule is that of the event-driven solver, which ends such a motion. Here forces and motion
+    are those that the method finds, and derivatives belong to its choice.
+    """
+    mechanics, nf = prepared.mechanics, prepared.nf
+    prepared, gamma = jax.lax.stop_gradient((prepared, gamma[: prepared.nt]))
+    fast = speeds(prepared, gamma)
+    now, planes = coefficients(prepared, fast), mechanics.contact_planes
+    S = coupling(mode, now.kinetic_positive, now.kinetic_negative, nf, planes)
+    for pair in map(np.asarray, planes):
+        along = gamma[pair] / jnp.where(fast[pair] > 0, fast[pair], 1.0)
+        ratio = jnp.where(rules.slides(mode[pair]), -now.kinetic_positive[pair] * along, 0.0)
+        S = S._replace(ratio=S.ratio.at[pair - nf].set(ratio))
+    rubs = ~np.asarray(mechanics.frictionless, bool)
+    active = active_rows(mode, nf, planes) & np.append(rubs, np.ones(prepared.nu, bool))
+    how = {"independent": False, "n_normals": prepared.nu, "size": prepared.D_size}
+    R = reaction_operator(prepared.D_mass, active, S, **how)
+    flags = jnp.where(R.redundant, int(Flag.REDUNDANT | Flag.ONE_SIDED), 0)
+    return jnp.where(R.unique, flags, flags | int(Flag.SEVERAL_MOTIONS)).astype(jnp.int32)
 
 
 class Limits(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -69,6 +69,8 @@ class Prepared(WithContacts):
     #: ``M^-1 W^T`` and ``W M^-1 W^T``.
     MW: Float[Array, "n m"]
     D_mass: Float[Array, "m m"]
+    #: Diagonal of ``D_mass`` without the part that joints take away; None without joints.
+    D_size: Float[Array, " m"] | None
     end: Float[Array, ""]
     #: The step's matrices where they never change, else None.
     constant: StepMatrices | None
@@ -97,8 +99,8 @@ class Prepared(WithContacts):
         return small and self.constant is not None and self.method in ("auto", "closed-form")
 
 
-def contact_space(mechanics: Mechanics) -> dict[str, Array]:
+def contact_space(mechanics: Mechanics) -> dict[str, Any]:
     """Matrices ``W``, ``M^-1 W^T`` and ``W M^-1 W^T``, by field of :class:`Prepared`."""
     W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
-    MW = mechanics.accelerations(W, W).accelerations
-    return {"W": W, "MW": MW, "D_mass": matmul(W, MW)}
+    MW, size = mechanics.accelerations(W, W)
+    return {"W": W, "MW": MW, "D_mass": matmul(W, MW), "D_size": size}

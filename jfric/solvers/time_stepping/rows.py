@@ -19,6 +19,8 @@ class Row(NamedTuple):
     impact: Bool[Array, " nu"]
     #: Whether the impulses of impacts feed energy into the motion.
     gains: Bool[Array, ""]
+    #: Remarks on new modes (:class:`jfric.results.status.Flag`); None where there are none.
+    flags: Int[Array, ""] | None
     #: Residual of the contact problem, iterations, and status.
     residual: Float[Array, ""]
     iterations: Int[Array, ""]

@@ -107,8 +107,11 @@ def run(
 
     carry = (state, records, jnp.asarray(0, jnp.int32))
     phases = jnp.asarray([False, True])
-    carry, _ = jax.lax.scan(phase, carry, phases)
-    return carry[0], carry[1]
+    (new, records, _), _ = jax.lax.scan(phase, carry, phases)
+    jumps = prepared.mechanics.jumps()
+    passed = jnp.any((jumps > s.start) & (jumps < new.t))
+    flags = new.flags | jnp.where(passed, int(Flag.STEP_RESOLUTION), 0)
+    return eqx.tree_at(lambda x: x.flags, new, flags.astype(jnp.int32)), records
 
 
 def _keep(which, a, b):
@@ -120,7 +123,7 @@ def _advance(prepared, tables, state: State, records, want: Wanted, first, count
 
     Steps of a block after the last one are computed and discarded.
     """
-    motion = Motion(state.q, state.v, state.mode, state.segment)
+    motion = Motion(state.q, state.v, state.mode, state.segment, state.steps > 0)
     b = run_block(prepared, motion, times, force, tables)
     size = times.shape[0]
     if prepared.nt + prepared.mechanics.piecewise.count == 0:
@@ -136,9 +139,12 @@ def _advance(prepared, tables, state: State, records, want: Wanted, first, count
     records = write_outputs(prepared, records, want, b, first, o.valid)
     moved = o.valid > 0
     end = b.motions(jnp.maximum(o.valid - 1, 0)[None])
-    new = Motion(end.q[0], end.v[0], o.mode, o.segment)
+    new = Motion(end.q[0], end.v[0], o.mode, o.segment, motion.settled)
     new = _keep(moved, new, motion)
-    iterations = o.valid
+    flags, iterations = state.flags | o.flags, o.valid
+    if b.flags is not None:
+        seen = jnp.arange(size, dtype=jnp.int32) < o.valid
+        flags = flags | jnp.bitwise_or.reduce(jnp.where(seen, b.flags, 0))
     if b.iterations is not None:
         kept = jnp.arange(size, dtype=jnp.int32) < o.valid
         iterations = jnp.sum(jnp.where(kept, b.iterations, 0), dtype=jnp.int32)
@@ -152,7 +158,7 @@ def _advance(prepared, tables, state: State, records, want: Wanted, first, count
         residual=jnp.maximum(state.residual, o.residual),
         iterations=state.iterations + iterations,
         status=o.code,
-        flags=state.flags | o.flags,
+        flags=flags.astype(jnp.int32),
         steps=state.steps + o.valid,
         event_count=o.event_count,
     )

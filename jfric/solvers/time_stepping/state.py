@@ -51,6 +51,8 @@ class Motion(NamedTuple):
     v: Float[Array, " n"]
     mode: Int[Array, " nt"]
     segment: Int[Array, " ns"]
+    #: Whether these modes were those of a step already.
+    settled: Bool[Array, ""] | bool = True
 
 
 def initial_state(problem: Problem, prepared: Prepared) -> State:

@@ -14,9 +14,16 @@ from jaxtyping import Array, Float
 from jfric.contact import rules
 from jfric.contact.contact_problem import ContactProblem
 from jfric.numerics.linear_algebra import diagonal_of, eliminate, matmul, matvec
+from jfric.numerics.loops import where_any
 from jfric.results.modes import Mode
 from jfric.results.status import Status
-from jfric.solvers.time_stepping.friction import coefficients, in_closed_form, settled, speeds
+from jfric.solvers.time_stepping.friction import (
+    coefficients,
+    in_closed_form,
+    settled,
+    shares,
+    speeds,
+)
 from jfric.solvers.time_stepping.inputs import StepInputs
 from jfric.solvers.time_stepping.opposed import settled_on_sides
 from jfric.solvers.time_stepping.predicted import (
@@ -110,9 +117,14 @@ def step(
         gains = impact.any() & gains_energy(P, before, matvec(prepared.W, v_new) - x.after)
     q_new, put = put_back(prepared, mechanics, x.t + h, q_new, v_new, shown)
     status = jnp.where(solved.status == int(Status.OK), put, solved.status)
+    flags = None
+    if not (prepared.in_scalars or prepared.independent):
+        judged = mode if mechanics.opposed else shown
+        known = motion.settled & jnp.all(shown == motion.mode)
+        flags = where_any(~known, lambda: shares(prepared, judged, before), jnp.zeros_like(status))
     status = jnp.where(blocked, int(Status.INCONSISTENT), status).astype(jnp.int32)
-    judged = solved.residual, solved.iterations, status
-    return Row(q_new, v_new, shown, segment, P, impact, gains, *judged)
+    solution = solved.residual, solved.iterations, status
+    return Row(q_new, v_new, shown, segment, P, impact, gains, flags, *solution)
 
 
 def _segments(prepared: Prepared, motion: Motion, x: StepInputs):
