@@ -99,20 +99,58 @@ def test_an_output_at_the_end_leaves_the_derivative_by_the_end_whole(solver):
     np.testing.assert_allclose(jax.jacfwd(last)(1.0), 3.0, rtol=1e-12)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("solver", [jfric.EventDriven(), jfric.MoreauJean(0.0625)])
-def test_a_sample_of_a_controller_at_the_end_leaves_the_derivative_whole(solver):
-    """The rate is that of the motion before the sample."""
+@pytest.mark.parametrize(
+    "solver",
+    [
+        jfric.EventDriven(),
+        *(
+            pytest.param(solver, marks=pytest.mark.slow)
+            for solver in (jfric.MoreauJean(0.0625), jfric.Smoothed())
+        ),
+    ],
+)
+def test_a_sample_of_a_controller_on_the_end_or_an_output_is_a_jump_that_comes_later(solver):
+    """One rule with the jumps of tables, without a flag: values and derivatives by the end, by an
+    output and by the period are those of the motion before the sample."""
     controller = jfric.Controller("x", "load.motor", kp=1.0, period=0.125, reference=1.0)
     elements = {"load": {"motor": jfric.Load("x", 0.0)}, "controller": controller}
     p = problem(elements, (0.0, 1.0))
 
-    def last(end):
-        final = jfric.simulate(p, solver, end=end).final
-        return jnp.concatenate([final.q, final.v])
+    def values(x):
+        period, end, output = x
+        found = jfric.simulate(
+            jfric.set_parameters(p, {"controller.period": period}),
+            solver,
+            ts=jnp.stack([output]),
+            end=end,
+        )
+        return jnp.concatenate([found.final.q, found.final.v, found.q[0], found.v[0]]), found
 
-    rates = (last(1.0) - last(1.0 - 1e-6)) / 1e-6
-    np.testing.assert_allclose(jax.jacfwd(last)(1.0), rates, rtol=1e-5)
+    at, h = jnp.array([0.125, 1.0, 0.5]), 1e-6
+    slopes, found = jax.jit(jax.jacfwd(values, has_aux=True))(at)
+    assert int(found.flags) == 0
+    assert int(found.final.loops.taken[0]) == 8  # the ninth is due at the end
+    value = jax.jit(lambda x: values(x)[0])
+    for k, side in enumerate([1.0, -1.0, -1.0]):
+        one = side * h * np.eye(3)[k]
+        rates = side * (value(at + one) - value(at)) / h
+        # Between the ends of its steps time stepping has straight lines.
+        rows = slice(2 if isinstance(solver, jfric.MoreauJean) else 4)
+        np.testing.assert_allclose(slopes[rows, k], rates[rows], atol=1e-4)
+
+
+@pytest.mark.parametrize("solver", [jfric.QuasiStatic(), jfric.Smoothed()])
+def test_an_output_on_the_end_has_its_whole_derivative(solver):
+    """Half of it was that of the end."""
+    springs = {"spring": jfric.Spring("x", 2.0), "load": jfric.Load("x", jfric.Ramp(3.0))}
+    p = problem(springs, (0.0, 0.0))
+
+    def at(t):
+        return jfric.simulate(p, solver, ts=t[None]).q[0, 0]
+
+    end = jnp.asarray(1.0)
+    rate = (at(end) - at(end - 1e-6)) / 1e-6
+    np.testing.assert_allclose(jax.jacfwd(at)(end), rate, rtol=1e-5)
 
 
 @pytest.mark.parametrize("output", [0.5, 0.55])

@@ -183,7 +183,7 @@ class Smoothed(AbstractSolver):
         moment = jnp.where(runs, moment, state.t)
         end = sooner(until, moment)
         missed = ~(ts < moment) | (ts > until)
-        ts = jnp.clip(ts, state.t, end)
+        ts = jnp.where(ts < state.t, state.t, sooner(ts, end))
         final, (q, v) = self._integrate(
             mechanics, settings, state, jnp.concatenate([ts, end[None]])
         )
