@@ -19,8 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.contact.contact_methods import solve_impulses
-from jfric.contact.contact_problem import ContactProblem
-from jfric.contact.natural_map import impulse_residual
+from jfric.contact.contact_problem import ContactProblem, impulse_residual
 from jfric.results.status import Status
 
 #: (given limits, unilateral contacts) of a padded problem, and its share of all problems.

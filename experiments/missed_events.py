@@ -168,7 +168,7 @@ def jfric_earliest(coefficients: np.ndarray, lead: np.ndarray) -> np.ndarray:
     import jax.numpy as jnp
 
     from jfric.numerics.isolation import isolate
-    from jfric.solvers.event_driven.constants import SMALLEST_FRACTION, constants
+    from jfric.solvers.event_driven.prepared import SMALLEST_FRACTION, constants
 
     chosen = constants(jnp.float64)
 

@@ -201,6 +201,7 @@ from .system.elements import Mass as Mass
 from .system.elements import Spring as Spring
 from .system.elements import Stop as Stop
 from .system.elements import Velocity as Velocity
+from .system.elements import register as register
 from .system.event import Event as Event
 from .system.expression import Expression as Expression
 from .system.fields import holds as holds
@@ -216,7 +217,6 @@ from .system.hysteresis import Jenkins as Jenkins
 from .system.hysteresis import JenkinsCoupling as JenkinsCoupling
 from .system.hysteresis import MasingSpring as MasingSpring
 from .system.hysteresis import MaxwellSlip as MaxwellSlip
-from .system.joint import Joint as Joint
 from .system.laws import Contensou as Contensou
 from .system.laws import Coulomb as Coulomb
 from .system.laws import Directional as Directional
@@ -225,8 +225,13 @@ from .system.laws import PerAxis as PerAxis
 from .system.laws import StaticDynamic as StaticDynamic
 from .system.laws import Stribeck as Stribeck
 from .system.laws import VelocityWeakening as VelocityWeakening
+from .system.line_elements import Drag as Drag
+from .system.line_elements import ForceField as ForceField
+from .system.line_elements import Pendulum as Pendulum
+from .system.line_elements import PolynomialSpring as PolynomialSpring
 from .system.link import Link as Link
 from .system.linkage import Gear as Gear
+from .system.linkage import Joint as Joint
 from .system.linkage import Pin as Pin
 from .system.linkage import Rolling as Rolling
 from .system.linkage import Slider as Slider
@@ -238,17 +243,12 @@ from .system.motor import Motor as Motor
 from .system.naming import get_parameter as get_parameter
 from .system.naming import parameters as parameters
 from .system.naming import set_parameters as set_parameters
-from .system.nonlinear import Drag as Drag
-from .system.nonlinear import ForceField as ForceField
-from .system.nonlinear import Pendulum as Pendulum
-from .system.nonlinear import PolynomialSpring as PolynomialSpring
 from .system.position_factor import PeriodicFactor as PeriodicFactor
 from .system.position_factor import SplineFactor as SplineFactor
 from .system.problem import InitialState as InitialState
 from .system.problem import Matrices as Matrices
 from .system.problem import Problem as Problem
 from .system.problem import TimeSpan as TimeSpan
-from .system.registration import register as register
 from .system.state import State as State
 from .system.transmission import Transmission as Transmission
 from .verification import verify as verify

@@ -26,6 +26,7 @@ from jfric.system.elements import (
     Spring,
     Stop,
     Velocity,
+    register,
 )
 from jfric.system.event import Event
 from jfric.system.fields import holds
@@ -38,12 +39,10 @@ from jfric.system.hysteresis import (
     MasingSpring,
     MaxwellSlip,
 )
-from jfric.system.joint import Joint
+from jfric.system.line_elements import AbstractForce, Drag, ForceField, Pendulum, PolynomialSpring
 from jfric.system.link import Link
-from jfric.system.linkage import Gear, Pin, Rolling, Slider, Weld
+from jfric.system.linkage import Gear, Joint, Pin, Rolling, Slider, Weld
 from jfric.system.motor import Motor
-from jfric.system.nonlinear import AbstractForce, Drag, ForceField, Pendulum, PolynomialSpring
-from jfric.system.registration import register
 from jfric.system.state import State
 from jfric.system.transmission import Transmission
 

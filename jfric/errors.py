@@ -61,6 +61,17 @@ def require_one_of(
         raise ProblemError(f"{where}: found {found!r}{near}, {are} {', '.join(names)}")
 
 
+def require_known(
+    where: str, what: str, name: str, known: Iterable[str], say: str = "there are"
+) -> None:
+    """Raise :class:`ProblemError`, with the nearest choice, for a ``name`` of a ``what`` that is
+    not among the ``known`` ones."""
+    names = list(known)
+    if name not in names:
+        found = f"no {what} {name!r}{nearest(name, names)}"
+        raise ProblemError(f"{where}: {found}; {say} {', '.join(names) or 'none'}")
+
+
 @contextlib.contextmanager
 def within(where: str, *kinds: type[Exception]) -> Iterator[None]:
     """Block whose errors, those of ``kinds`` as well, are :class:`ProblemError` that begin with

@@ -16,9 +16,10 @@ from scipy.integrate import solve_ivp
 
 import jfric
 from jfric.files.read_toml import loads
-from jfric.solvers.bias_of_bristles import set_valued, stiffened
+from jfric.solvers.bias import set_valued, stiffened
 from jfric.system.bristle import BRISTLES
-from jfric.system.bristle_checks import coefficient_remarks, passivity_remarks
+from jfric.system.law_checks import coefficient_remarks
+from jfric.system.states import passivity_remarks
 
 START = jfric.InitialState
 SOLVER = jfric.EventDriven(rtol=1e-12)

@@ -16,9 +16,8 @@ from complementarity import random_problem
 
 import jfric
 from jfric.contact.contact_methods import METHODS, require_method, solve_impulses
-from jfric.contact.contact_problem import ContactProblem
-from jfric.contact.natural_map import impulse_residual
-from jfric.contact.semismooth_newton import impulses_in_mode
+from jfric.contact.contact_problem import ContactProblem, impulse_residual
+from jfric.contact.iterative_methods import impulses_in_mode
 from jfric.results.modes import Mode
 from jfric.results.status import Status
 

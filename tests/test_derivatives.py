@@ -18,7 +18,7 @@ import pytest
 import scipy.linalg
 
 import jfric
-from jfric.numerics.sensitivities import MOST, with_sensitivities
+from jfric.numerics.by_batch import MOST, with_sensitivities
 
 MODES = ("forward", "reverse")
 

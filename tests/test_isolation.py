@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from jfric.numerics.isolation import isolate
-from jfric.solvers.event_driven.constants import SMALLEST_FRACTION, constants
+from jfric.solvers.event_driven.prepared import SMALLEST_FRACTION, constants
 
 CONSTANTS = constants(jnp.float64)
 ORDER = CONSTANTS.order

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jax.extend.core import Literal
 from jax.lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 
-from jfric.numerics.lowering.known_places import gathered, scattered
+from jfric.numerics.lowering.movement import gathered, scattered
 
 MODES = (
     GatherScatterMode.CLIP,

@@ -13,11 +13,10 @@ import jfric
 from jfric.numerics.isolation import isolate
 from jfric.numerics.lemke import MASKED, lemke
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate
-from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.exact_flow import LARGE, ExactFlow
 from jfric.solvers.event_driven.inputs import given
 from jfric.solvers.event_driven.mode_equations import mode_equations
-from jfric.solvers.event_driven.prepared import prepare
+from jfric.solvers.event_driven.prepared import constants, prepare
 from jfric.solvers.event_driven.state import initial_state
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import jfric
+from jfric.solvers.given_forces import negative_from
 from jfric.solvers.sampled.run import run_sampled
-from jfric.system.first_negative import negative_from
-from jfric.system.smallest_value import find_negative
+from jfric.system.function_checks import find_negative
 
 jax.config.update("jax_enable_x64", True)
 

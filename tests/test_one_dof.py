@@ -14,7 +14,7 @@ from systems import simulated
 
 import jfric
 from jfric.numerics.oscillator import Oscillator, above_exponential, propagator
-from jfric.solvers.event_driven.closed_flow import is_one_dof
+from jfric.solvers.event_driven.exact_flow import is_one_dof
 from jfric.solvers.event_driven.prepared import prepare
 
 GENERAL = jfric.EventDriven(adjoint="reverse", max_events=64)

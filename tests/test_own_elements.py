@@ -9,7 +9,7 @@ from generators.manual.sketch import plot_system
 
 import jfric
 from jfric.files.read_toml import loads
-from jfric.system import registration
+from jfric.system import elements as sections
 
 
 class Magnet(jfric.elements.AbstractForce):
@@ -122,13 +122,13 @@ def test_files_find_what_packages_announce(monkeypatch):
         def load():
             return Magnet
 
-    monkeypatch.setattr(registration, "entry_points", lambda group: [Point()])
-    registration.register_installed.cache_clear()
+    monkeypatch.setattr(sections, "entry_points", lambda group: [Point()])
+    sections.register_installed.cache_clear()
     try:
         problem = own('[magnet]\ndof = "u"\nA = 2.0\nd = 0.1')
     finally:
         monkeypatch.undo()
-        registration.register_installed.cache_clear()
+        sections.register_installed.cache_clear()
     assert isinstance(problem.elements["magnet"]["magnet"], Magnet)
 
 

@@ -13,8 +13,7 @@ from jfric.figures.curves import Phase, force_curves, force_points, motion_curve
 from jfric.figures.response_figure import _drawn
 from jfric.figures.style import colour
 from jfric.figures.trajectory_figure import plot
-from jfric.solvers.bias_of_bristles import BristleBias
-from jfric.solvers.bias_of_smoothing import SmoothingBias
+from jfric.solvers.bias import BristleBias, SmoothingBias
 
 
 def test_phases_follow_the_event_log():

@@ -14,8 +14,7 @@ import jfric
 from jfric.cli.main import app
 from jfric.files.read_toml import load_config
 from jfric.files.solver_choice import choose_solver, parse_options
-from jfric.solvers.smoothed.contact import damping_ratio
-from jfric.solvers.smoothed.friction import BREAKAWAY, CURVES, curve, friction_force
+from jfric.solvers.smoothed.friction import BREAKAWAY, CURVES, curve, damping_ratio, friction_force
 from jfric.verification.configs import shipped
 
 TIGHT = {"rtol": 1e-12, "atol": 1e-14}

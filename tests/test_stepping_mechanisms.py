@@ -13,8 +13,8 @@ from references import moreau_crank
 
 import jfric
 from jfric.files.read_toml import loads
-from jfric.solvers.time_stepping.opposed import _partners
-from jfric.system.joint_checks import require_free_gaps
+from jfric.solvers.time_stepping.step import _partners
+from jfric.system.start_checks import require_free_gaps
 from jfric.verification.configs import shipped
 
 jax.config.update("jax_enable_x64", True)

@@ -12,10 +12,8 @@ import pytest
 from references import cones
 
 import jfric
-from jfric.contact.cones import cone_impulses
-from jfric.contact.contact_methods import solve_impulses
-from jfric.contact.contact_problem import ContactProblem
-from jfric.contact.natural_map import impulse_residual
+from jfric.contact.contact_methods import cone_impulses, solve_impulses
+from jfric.contact.contact_problem import ContactProblem, impulse_residual
 from jfric.verification.configs import shipped
 
 jax.config.update("jax_enable_x64", True)

@@ -19,7 +19,7 @@ from jfric.solvers.time_stepping.inputs import (
     load_tables,
     step_inputs,
 )
-from jfric.solvers.time_stepping.prepare import prepare
+from jfric.solvers.time_stepping.prepared import prepare
 from jfric.verification.configs import shipped
 
 jax.config.update("jax_enable_x64", True)

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jfric.system.linkage_equations import Apart, Turned
+from jfric.system.joint_equations import Apart, Turned
 from jfric.system.places import Line, Place
+from jfric.system.polygons import CircleGap, LineGap
 from jfric.system.position_functions import together
 from jfric.system.state_function import state_function
-from jfric.system.touching import CircleGap, LineGap
 
 X, Y = jnp.eye(2)
 

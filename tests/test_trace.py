@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric.cli.main import app
-from jfric.statics.smooth_step import _locate
+from jfric.statics.follower import _locate
 
 
 def lumped(f_tau, mu):

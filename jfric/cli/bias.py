@@ -48,8 +48,7 @@ def bias(given: BiasSettings) -> None:
     """
     from jfric.figures.bias_figure import bias_figure, bristle_figure
     from jfric.files.solver_choice import choose_solver, parse_options
-    from jfric.solvers.bias_of_bristles import bristle_bias
-    from jfric.solvers.bias_of_smoothing import smoothing_bias
+    from jfric.solvers.bias import bristle_bias, smoothing_bias
 
     chosen = load_changed(given)
     figure: Any

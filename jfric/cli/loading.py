@@ -21,7 +21,8 @@ def load_changed(given: Any) -> Config:
     allowed properties of the system go to standard error."""
     from jfric.files.overrides import apply_overrides
     from jfric.files.read_toml import load_config
-    from jfric.system.bristle_checks import coefficient_remarks, passivity_remarks
+    from jfric.system.law_checks import coefficient_remarks
+    from jfric.system.states import passivity_remarks
 
     _require_file(given.config)
     chosen = load_config(given.config)

@@ -2,7 +2,7 @@
 
 Along lines a method finds the modes of the contacts; the impulses then follow from one linear
 system, which also gives their derivatives. In planes a method finds the impulses. The residual of
-:mod:`jfric.contact.natural_map` decides whether they count as solved.
+:mod:`jfric.contact.contact_problem` decides whether they count as solved.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from jfric.contact.closed_form import closed_form
-from jfric.contact.cones import cone_impulses
-from jfric.contact.contact_lcp import solve_contacts
-from jfric.contact.contact_problem import ContactProblem
-from jfric.contact.gauss_seidel import gauss_seidel
-from jfric.contact.natural_map import modes_of, residual_in_units
-from jfric.contact.semismooth_newton import impulses_in_mode, semismooth_newton
-from jfric.errors import ProblemError, nearest
+from jfric.contact.contact_problem import ContactProblem, modes_of, natural_map, residual_in_units
+from jfric.contact.direct_methods import closed_form, solve_contacts
+from jfric.contact.iterative_methods import (
+    differentiable,
+    gauss_seidel,
+    impulses_in_mode,
+    newton_step,
+    semismooth_newton,
+    sweep,
+)
+from jfric.errors import ProblemError, require_one_of
 from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
@@ -36,8 +39,8 @@ class Impulses(NamedTuple):
     """Impulses (m,) of tangents and normals, relative velocities ``gamma`` that result, and modes.
 
     ``iterations``: pivots, linear systems, sweeps, or rounds of these. ``residual``: see
-    :func:`jfric.contact.natural_map.impulse_residual`. ``status``: ``OK``, ``INCONSISTENT`` (there
-    is no solution) or ``UNSOLVED`` (not found within the iterations allowed).
+    :func:`jfric.contact.contact_problem.impulse_residual`. ``status``: ``OK``, ``INCONSISTENT``
+    (there is no solution) or ``UNSOLVED`` (not found within the iterations allowed).
     """
 
     impulse: Float[Array, " m"]
@@ -61,7 +64,7 @@ def solve_impulses(
     forbid one. ``newton``: semismooth Newton from the modes ``start`` (stick without them).
     ``gauss-seidel``: projected sweeps. ``auto``: closed form for one contact, else Newton, and
     Lemke where Newton fails; for friction in planes sweeps and Newton steps (see
-    :mod:`jfric.contact.cones`), with ``exact`` down to rounding errors. Raises
+    :func:`cone_impulses`), with ``exact`` down to rounding errors. Raises
     :class:`jfric.ProblemError` for a method that does not fit.
     """
     contacts = problem.nt
@@ -118,10 +121,7 @@ def _along_lines(scaled: ContactProblem, frozen: ContactProblem, method: Method,
 def require_method(method: str, contacts: int, *, in_planes: bool = False) -> None:
     """Raise :class:`jfric.ProblemError` for a method that cannot solve ``contacts`` contacts, or
     friction ``in_planes``."""
-    if method not in METHODS:
-        raise ProblemError(
-            f"method: found {method!r}{nearest(method, METHODS)}, allowed are {', '.join(METHODS)}"
-        )
+    require_one_of("method", method, METHODS)
     if method == "closed-form" and contacts > 1:
         raise ProblemError(
             f"method: 'closed-form' solves one contact, found {contacts}; use 'auto'"
@@ -143,3 +143,61 @@ def _nothing(problem: ContactProblem) -> Impulses:
     zero = jnp.asarray(0, jnp.int32)
     none = jnp.zeros((0,), jnp.int32)
     return Impulses(empty, empty, none, zero, jnp.zeros((), problem.D.dtype), zero)
+
+
+#: Rounds after which the method gives up; a round is one Newton step or a group of sweeps.
+ROUNDS = 100
+#: Sweeps in a round, and the part of the residual by which a Newton step must reduce it to count.
+SOME, ENOUGH = 20, 0.1
+
+
+def cone_impulses(
+    problem: ContactProblem, method: str, tolerance: float, *, exact: bool = False
+) -> tuple[Float[Array, " m"], Int[Array, ""]]:
+    """Impulses (m,) of a problem in units, with their derivatives, and the number of rounds.
+
+    Planes are second-order cones, lines cones of one dimension. ``newton``: semismooth Newton's
+    method. ``gauss-seidel``: sweeps. ``auto``: sweeps first, and again where a Newton step reduces
+    the residual too little. ``exact``: one more round follows after the tolerance is reached, down
+    to rounding errors.
+    """
+    frozen = jax.lax.stop_gradient(problem)
+    if problem.nt == 1 + len(problem.planes) and not problem.touching.shape[0]:
+        # One friction element with a given limit: a single sweep is exact.
+        found, rounds = sweep(frozen, jnp.zeros_like(frozen.gamma)), jnp.asarray(1, jnp.int32)
+    elif method == "gauss-seidel":
+        found, rounds = gauss_seidel(frozen, tolerance)
+    else:
+        found, rounds = _rounds(frozen, tolerance, sweeps=method == "auto", exact=exact)
+    return differentiable(problem, found), rounds
+
+
+def _rounds(p: ContactProblem, tolerance: float, *, sweeps: bool, exact: bool):
+    def missed(x):
+        return natural_map(p, x, p.gamma + matvec(p.D, x))
+
+    def running(carry):
+        _, now, before, rounds = carry
+        return ((before if exact else now) > tolerance) & (rounds < ROUNDS)
+
+    def swept(x):
+        x = jax.lax.fori_loop(0, SOME, lambda _, x: sweep(p, x), x)
+        return x, residual_in_units(p, x)
+
+    def one_round(carry):
+        x, now, _, rounds = carry
+        following = newton_step(missed, x)
+        after = residual_in_units(p, following)
+        better = after < now
+        found = select(better, following, x), select(better, after, now)
+        if sweeps:
+            lost = ~(after < (1.0 - ENOUGH) * now) & (now > tolerance)
+            found = jax.lax.cond(lost | (rounds == 0), swept, lambda _: found, x)
+        return *found, now, rounds + 1
+
+    x = jnp.zeros_like(p.gamma)
+    now = residual_in_units(p, x)
+    x, _, _, rounds = jax.lax.while_loop(
+        running, one_round, (x, now, now, jnp.asarray(0, jnp.int32))
+    )
+    return x, rounds

@@ -20,11 +20,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
-from jfric.contact.closed_form import closed_form
-from jfric.contact.contact_lcp import solve_contacts
 from jfric.contact.contact_methods import solve_impulses
-from jfric.contact.contact_problem import ContactProblem
-from jfric.contact.natural_map import missed_velocities
+from jfric.contact.contact_problem import ContactProblem, missed_velocities
+from jfric.contact.direct_methods import closed_form, solve_contacts
 from jfric.contact.reactions import UNMOVED, Planes, active_rows, coupling, reaction_operator
 from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, diagonal_of, matvec

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from jfric.solvers.bias_of_bristles import BristleBias
-    from jfric.solvers.bias_of_smoothing import SmoothingBias
+    from jfric.solvers.bias import BristleBias, SmoothingBias
 
 
 def bias_figure(bias: SmoothingBias, title: str = "") -> Figure:

@@ -11,8 +11,8 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.figures.curves import motion_curve, phases
+from jfric.system.joint_equations import in_space
 from jfric.system.linkage import LINKAGE, Pin
-from jfric.system.loops import in_space
 from jfric.system.places import GROUND, Line, Place, line, place, points_of, turned
 from jfric.system.polygons import polygon_gap
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jfric.errors import ProblemError, close_matches, quoted, within
-from jfric.system.dimensions import power_dimension
 from jfric.system.fields import POWERS, About
+from jfric.system.naming import power_dimension
 from jfric.system.units import Dimension
 
 #: Result of a codec of several keys if a file has none of them.

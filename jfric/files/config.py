@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jfric.numerics.clock import outside_span
+from jfric.numerics.tolerances import outside_span
 from jfric.results.quantity import Quantity
 from jfric.system.control import apart
 from jfric.system.problem import Problem

@@ -14,11 +14,11 @@ from jfric.files.field_codecs import Fields
 from jfric.files.law_codec import LawCodec
 from jfric.files.scalar_codecs import Choice, Text
 from jfric.files.table_codecs import Table, exactly_one
-from jfric.system.dimensions import kind_of
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS
 from jfric.system.fields import about, admitted
 from jfric.system.laws import LAWS, AbstractLaw
+from jfric.system.naming import kind_of
 from jfric.system.units import Dimension
 
 #: Fields that are read first: the direction of an element decides the dimension of its numbers.

@@ -30,8 +30,8 @@ from jfric.files.settings_tables import (
     periodic,
 )
 from jfric.files.table_codecs import Record
+from jfric.system.elements import register_installed
 from jfric.system.problem import Problem
-from jfric.system.registration import register_installed
 
 #: Largest nesting of tables and lists.
 _DEEPEST = 40

@@ -22,11 +22,10 @@ from jfric.numerics.printing import Shown, printable
 from jfric.optional import import_mujoco
 from jfric.system.body import Gravity
 from jfric.system.elements import Contact, Friction
-from jfric.system.joint import Joint
+from jfric.system.joint_equations import in_loop
 from jfric.system.line_elements import Damper, Spring
 from jfric.system.link import GROUND, Link, coordinates_of
-from jfric.system.linkage import Pin
-from jfric.system.loops import in_loop
+from jfric.system.linkage import Joint, Pin
 from jfric.system.problem import InitialState
 
 #: Joints of MuJoCo by their numbers.

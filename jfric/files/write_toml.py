@@ -15,9 +15,9 @@ from jfric.files.measured_tables import DATA
 from jfric.files.scalar_codecs import NUMBER
 from jfric.files.settings_tables import FIT
 from jfric.system.body import COORDINATES, Body, coordinates, dofs_of
-from jfric.system.dimensions import START
 from jfric.system.expression import Expression
 from jfric.system.linkage import has_joints
+from jfric.system.naming import START
 from jfric.system.problem import Problem
 
 

@@ -27,11 +27,10 @@ from jfric.fits.data.experiment import Experiment
 from jfric.fits.free import Free
 from jfric.numerics.linear_algebra import inverse
 from jfric.system.assembly import assemble
-from jfric.system.bounds import largest_state
 from jfric.system.bristle import BRISTLES, DirectionalLoss, RateState
 from jfric.system.description import element_label
 from jfric.system.forces import applied_force
-from jfric.system.held import Held, hold, with_held
+from jfric.system.functions import Held, hold, with_held
 from jfric.system.hysteresis import HYSTERESIS, AbstractHysteresis
 from jfric.system.mechanics import Mechanics
 from jfric.system.naming import function_paths, set_parameters, with_numbers
@@ -109,7 +108,7 @@ def _largest(element: Any) -> Float[Array, ""]:
     """Largest magnitude of a state, zero where it has no limit."""
     if isinstance(element, AbstractHysteresis):
         return jnp.max(element.branches().slip)
-    limit = largest_state(element)
+    limit = element.largest()
     assert limit is not None
     return jnp.where(jnp.isfinite(limit), limit, 0.0)
 

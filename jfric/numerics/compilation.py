@@ -87,7 +87,8 @@ def platform(name: str | None = None) -> Platform:
     programs are traced."""
     if (traced_for() if name is None else name) != "cpu":
         return ACCELERATOR
-    return CPU_WHOLE if _has_whole_loops() else CPU
+    # By a call of compile_quickly or by the environment, see WHOLE_LOOPS.
+    return CPU_WHOLE if WHOLE_LOOPS in os.environ.get("XLA_FLAGS", "") else CPU
 
 
 Options = Mapping[str, bool | int | str]
@@ -195,12 +196,6 @@ def kernel_arrays() -> int:
     if traced_for() != "cpu":
         return 250
     return 900 if TOLD_APART in os.environ.get("XLA_FLAGS", "") else 200
-
-
-def _has_whole_loops() -> bool:
-    """Whether loops of small batches become one piece of machine code in this process, by a call of
-    :func:`compile_quickly` or by the environment."""
-    return WHOLE_LOOPS in os.environ.get("XLA_FLAGS", "")
 
 
 def collect_seldom() -> None:

@@ -112,7 +112,7 @@ class Kept:
         leaves, tree = jax.tree.flatten(arguments)
         arrays = [jnp.asarray(x) for x in leaves if _is_array(x)]
         others = tuple(x for x in leaves if not _is_array(x))
-        key = (tree, others, tuple(_form(x) for x in arrays), settings())
+        key = (tree, others, tuple((jax.typeof(x), x.sharding) for x in arrays), settings())
         with self._locks.setdefault(key, threading.Lock()):
             if key not in self._programs:
                 self._programs[key] = self._program(folder, arguments, arrays)
@@ -281,10 +281,6 @@ def _name(x: Any) -> str:
 def _is_debugged() -> bool:
     """Whether JAX is configured to look inside programs."""
     return any(getattr(jax.config, f"jax_{x}") for x in ("debug_nans", "debug_infs", "disable_jit"))
-
-
-def _form(x: jax.Array) -> tuple[Any, Any]:
-    return jax.typeof(x), x.sharding
 
 
 def _is_array(x: Any) -> bool:

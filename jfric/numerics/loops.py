@@ -20,7 +20,7 @@ from jfric.numerics.choice import select
 from jfric.numerics.lowering import Constants, Lowered
 from jfric.numerics.tracing import traced_for
 
-#: ``"auto"``: see :mod:`jfric.numerics.sensitivities`, which runs the loop in forward mode.
+#: ``"auto"``: see :mod:`jfric.numerics.by_batch`, which runs the loop in forward mode.
 Adjoint = Literal["auto", "forward", "reverse", "none"]
 
 

@@ -15,8 +15,8 @@ from scipy.optimize import linear_sum_assignment
 
 from jfric.errors import ProblemError
 from jfric.numerics.continuation import Advance, Lengths, Trial, run, steps
-from jfric.numerics.eigenvalues import nearest_eigenvalue, nearest_pair
 from jfric.numerics.limits import require_count
+from jfric.numerics.linear_algebra import nearest_eigenvalue, nearest_pair
 from jfric.numerics.printing import Shown, printable
 from jfric.periodic.steady_sliding import NEUTRAL, SteadySliding, require_steady, solved
 from jfric.statics.path_names import checked_interval, checked_path

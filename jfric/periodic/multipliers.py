@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float, Int
 
-from jfric.numerics.eigenvalues import eigenvalues
-from jfric.numerics.linear_algebra import matmul, singular_values
+from jfric.numerics.linear_algebra import eigenvalues, matmul, singular_values
 
 #: Singular values, as parts of the largest one, below which they are rounding errors of directions
 #: that sticking has erased.

@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import ArrayLike
 
 from jfric.errors import ProblemError, within
+from jfric.numerics.by_batch import with_sensitivities
 from jfric.numerics.cores import on_all_devices
 from jfric.numerics.limits import require_count
-from jfric.numerics.sensitivities import with_sensitivities
 from jfric.periodic.forcing import forcing_of, require_commensurate
 from jfric.periodic.guess import Guess, autonomous_guess, forced_guess
 from jfric.periodic.linearised import Found, evaluated, least_step, orbit_of, scaled_equations

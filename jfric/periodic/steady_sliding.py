@@ -14,14 +14,13 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Complex, Float, Int
 
 from jfric.errors import ProblemError, require_one_of
-from jfric.numerics.eigenvalues import eigenvalues
-from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.linear_algebra import eigenvalues, matvec
 from jfric.numerics.printing import Shown, printable, short
 from jfric.periodic.forcing import harmonics_in
 from jfric.periodic.state_vector import at_start, axes_of, with_start
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.guards import Quantities
-from jfric.solvers.event_driven.held_by_others import held_by_others
+from jfric.solvers.event_driven.in_mode import held_by_others
 from jfric.solvers.event_driven.inputs import given
 from jfric.solvers.event_driven.mode_equations import mode_equations
 from jfric.solvers.event_driven.prepared import Prepared, prepare

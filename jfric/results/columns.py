@@ -14,12 +14,12 @@ from jaxtyping import Array, Float
 from jfric.numerics.compilation import brief_options
 from jfric.numerics.kept_programs import Kept
 from jfric.system.assembly import assemble
-from jfric.system.chosen_motion import chosen_motion, chosen_units
+from jfric.system.contacts import force_unit, normal_forces, unilateral_contacts
 from jfric.system.control import command_places, command_units, driven
 from jfric.system.forces import element_forces, force_keys, joint_reactions
-from jfric.system.held import Held, hold
-from jfric.system.joint_contacts import force_unit, normal_forces, unilateral_contacts
+from jfric.system.functions import Held, hold
 from jfric.system.joint_equations import reaction_units
+from jfric.system.state_function import chosen_motion, chosen_units
 from jfric.system.states import state_units
 
 if TYPE_CHECKING:

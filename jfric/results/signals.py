@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jfric.errors import ProblemError, nearest
 from jfric.system.assembly import energies
-from jfric.system.chosen_motion import chosen_motion, chosen_units
+from jfric.system.contacts import SLIPS, force_unit, normal_forces, unilateral_contacts
 from jfric.system.control import command_places, command_units, slots_of
 from jfric.system.description import accepted_labels, element_label
 from jfric.system.forces import element_forces, force_keys, force_sections, joint_reactions
-from jfric.system.held import Held
-from jfric.system.joint_contacts import SLIPS, force_unit, normal_forces, unilateral_contacts
+from jfric.system.functions import Held
 from jfric.system.joint_equations import reaction_units
 from jfric.system.naming import find_function, function_paths, path_dimension
 from jfric.system.problem import Problem
+from jfric.system.state_function import chosen_motion, chosen_units
 from jfric.system.states import state_units
 
 if TYPE_CHECKING:

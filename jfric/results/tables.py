@@ -8,7 +8,7 @@ import numpy as np
 
 from jfric.numerics.printing import Shown
 from jfric.results.columns import column_units
-from jfric.system.joint_contacts import normal_forces
+from jfric.system.contacts import normal_forces
 
 if TYPE_CHECKING:
     from jfric.results.solution import Solution

@@ -1,10 +1,10 @@
 """How it moves: solvers that take a problem and return a solution."""
 
 from .base import AbstractSolver as AbstractSolver
-from .bias_of_bristles import BristleBias as BristleBias
-from .bias_of_bristles import bristle_bias as bristle_bias
-from .bias_of_smoothing import SmoothingBias as SmoothingBias
-from .bias_of_smoothing import smoothing_bias as smoothing_bias
+from .bias import BristleBias as BristleBias
+from .bias import SmoothingBias as SmoothingBias
+from .bias import bristle_bias as bristle_bias
+from .bias import smoothing_bias as smoothing_bias
 from .event_driven.solver import EventDriven as EventDriven
 from .fixed_step import AbstractFixedStep as AbstractFixedStep
 from .quasi_static.solver import QuasiStatic as QuasiStatic

@@ -12,12 +12,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError
-from jfric.numerics.by_batch import Sizes, by_batch
+from jfric.numerics.by_batch import Sizes, by_batch, with_sensitivities, without_derivatives
 from jfric.numerics.choice import select
-from jfric.numerics.clock import near, sooner
 from jfric.numerics.loops import Shared, keep, require_adjoint, run_passes
 from jfric.numerics.lowering import Constants
-from jfric.numerics.sensitivities import with_sensitivities, without_derivatives
+from jfric.numerics.tolerances import near, sooner
 from jfric.numerics.tracing import collecting_later
 from jfric.results.dense import Dense, coefficients, dense_from_outputs, empty_dense, store
 from jfric.results.solution import Solution
@@ -39,7 +38,7 @@ from jfric.system.control import command_names, controllers, driven, require_per
 from jfric.system.event import event_labels
 from jfric.system.features import CONSTANT, require_features
 from jfric.system.function_checks import refuse_jumping_bases
-from jfric.system.held import hold
+from jfric.system.functions import hold
 from jfric.system.inertia import require_inertia
 from jfric.system.mechanics import Mechanics
 from jfric.system.model import build

@@ -14,7 +14,7 @@ from jfric.results.status import Flag
 from jfric.solvers.records import Records
 from jfric.system.control import command_places, in_order, slots_of
 from jfric.system.controller import AbstractController, Reading
-from jfric.system.held import Held, hold
+from jfric.system.functions import Held, hold
 from jfric.system.problem import Problem
 
 #: Parts of a sample, and of a step of resolution, that count as rounding.

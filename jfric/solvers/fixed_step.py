@@ -12,8 +12,8 @@ from jax.core import Tracer
 from jaxtyping import Array
 
 from jfric.errors import ProblemError, require_no_text
-from jfric.numerics.clock import sooner
 from jfric.numerics.limits import require_step
+from jfric.numerics.tolerances import sooner
 from jfric.results.status import Status
 from jfric.solvers.base import REST, AbstractSolver, OnePass, Prepared
 from jfric.solvers.records import Records, last_writable, write_rows

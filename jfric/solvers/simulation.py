@@ -12,10 +12,10 @@ import numpy as np
 from jax.core import Tracer
 
 from jfric.errors import ProblemError, require_no_text, warn
-from jfric.numerics.clock import outside_span
 from jfric.numerics.compilation import Options, no_options, quick_options, single_options
 from jfric.numerics.kept_programs import Kept
 from jfric.numerics.limits import EVENTS, require_count, require_sizes
+from jfric.numerics.tolerances import outside_span
 from jfric.numerics.tracing import collecting_later, is_traced
 from jfric.results.dense import DEFAULT_PIECES
 from jfric.results.solution import Solution

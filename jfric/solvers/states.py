@@ -4,7 +4,12 @@
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
+
+from jfric.numerics.choice import select
 
 
 class AbstractState(eqx.Module):
@@ -62,3 +67,21 @@ class Local(NamedTuple):
     mode: Int[Array, " nt"]
     #: Segments as reported to users.
     segment: Int[Array, " ns"]
+
+
+def generic_change(inertia_scale: Float[Array, " n"], time=1.0) -> Float[Array, " y"]:
+    """Small change that contains every motion of a system: irregular values of similar size, of
+    positions (n,), then velocities (n,).
+
+    Velocities are divided by the square roots of inertias; positions are displacements by such
+    velocities in ``time`` [s]. If the error of the motion alone determined the length of steps,
+    they would be too long for derivatives: a motion at rest has no error, however fast the motions
+    close to it are. The error of this change takes part in the choice of steps.
+    """
+    k = np.arange(1, 2 * inertia_scale.shape[0] + 1)
+    # Multiples of irrational numbers.
+    signs = np.where(k * 0.41421356237 % 1.0 < 0.5, -1.0, 1.0)
+    parts = signs * (0.5 + k * 0.61803398875 % 1.0)
+    scale = jax.lax.stop_gradient(inertia_scale)
+    scale = 1.0 / select(scale > 0, scale, 1.0)
+    return jnp.asarray(parts, scale.dtype) * jnp.concatenate([time * scale, scale])

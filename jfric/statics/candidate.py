@@ -9,8 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.numerics.elimination import solve_general
-from jfric.statics.static_mode_equations import mode_equations, static_residual
-from jfric.statics.static_problem import StaticProblem
+from jfric.statics.static_problem import StaticProblem, mode_equations, static_residual
 
 #: Size, as a part of the terms of a margin, below which the margin is zero.
 ON_EDGE = 1e-12

@@ -21,8 +21,8 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
 from jfric.errors import ProblemError
-from jfric.numerics.elimination import solve_general
-from jfric.statics.polyhedron import Polyhedron, polyhedron_of
+from jfric.numerics.elimination import General, equilibrate, solve_general
+from jfric.numerics.lemke import lemke
 from jfric.statics.static_problem import both_limits
 from jfric.system.assembly import assemble, energies
 from jfric.system.description import AbstractProblem
@@ -34,6 +34,105 @@ from jfric.system.mechanics import Mechanics
 from jfric.system.piecewise import FORMS
 from jfric.system.problem import Problem
 from jfric.system.start import started
+
+
+def maximise(
+    c: Float[Array, " d"], A: Float[Array, "g d"], b: Float[Array, " g"]
+) -> tuple[Float[Array, " d"], Bool[Array, ""]]:
+    """The ``z`` that maximises ``c^T z`` subject to ``A z + b >= 0``, and whether there is one.
+
+    With ``z = u - v`` and multipliers ``y`` the conditions of an optimum are complementary, and
+    solved by Lemke's method::
+
+        0 <= u  _|_  -c - A^T y >= 0,   0 <= v  _|_  c + A^T y >= 0,   0 <= y  _|_  A z + b >= 0
+
+    Source: Cottle, Pang, Stone, The Linear Complementarity Problem, section 1.2.
+    There is none where no ``z`` is feasible, and where the maximum is infinite; with ``c = 0`` the
+    second result tells whether there is a feasible ``z``.
+    """
+    g, d = A.shape
+    row, column = equilibrate(A)
+    scaled = A * row[:, None] * column
+    right, aim = row * b, column * c
+    size = jnp.max(jnp.abs(right), initial=0.0)
+    right = right / jnp.where(size > 0, size, 1.0)
+    wanted = jnp.max(jnp.abs(aim), initial=0.0)
+    aim = aim / jnp.where(wanted > 0, wanted, 1.0)
+    M = jnp.block(
+        [
+            [jnp.zeros((2 * d, 2 * d), A.dtype), jnp.concatenate([-scaled.T, scaled.T])],
+            [scaled, -scaled, jnp.zeros((g, g), A.dtype)],
+        ]
+    )
+    result = lemke(M, jnp.concatenate([-aim, aim, right]))
+    z = result.z[:d] - result.z[d : 2 * d]
+    return z * column * jnp.where(size > 0, size, 1.0), result.solved
+
+
+#: Rounding error of a margin, relative to its terms.
+ROUNDING = 1e-13
+
+
+class Polyhedron(NamedTuple):
+    """``x = origin + N z`` with ``A z + b >= 0``; empty unless ``consistent``. ``size``: magnitude
+    of the terms of ``b``; ``used`` marks the existing inequalities."""
+
+    origin: Float[Array, " m"]
+    N: Float[Array, "m m"]
+    A: Float[Array, "g m"]
+    b: Float[Array, " g"]
+    size: Float[Array, " g"]
+    used: Bool[Array, " g"]
+    consistent: Bool[Array, ""]
+
+
+def polyhedron_of(found: General, G, h, used) -> Polyhedron:
+    """The solutions ``found`` of linear equations for which ``G x + h >= 0`` where ``used``."""
+    return Polyhedron(
+        origin=found.x,
+        N=found.null,
+        A=G @ found.null,
+        b=G @ found.x + h,
+        size=jnp.abs(G) @ found.size + jnp.abs(h),
+        used=used,
+        consistent=found.consistent,
+    )
+
+
+def extent(p: Polyhedron):
+    """Lower and upper bounds of all unknowns, and whether the polyhedron has a point at all."""
+    zero = jnp.zeros((p.N.shape[1],), p.N.dtype)
+    # Differences below the rounding error of their terms are zero: a set may be a point.
+    p = p._replace(b=jnp.where(jnp.abs(p.b) <= ROUNDING * p.size, 0.0, p.b))
+    _, feasible = maximise(zero, p.A, p.b)
+    exists = feasible & p.consistent
+
+    def bound(direction):
+        z, bounded = maximise(direction, p.A, p.b)
+        # A coordinate that no free unknown moves has one value.
+        fixed = jnp.all(direction == 0.0)
+        return jnp.where(fixed, 0.0, jnp.where(bounded, direction @ z, jnp.inf))
+
+    highest = p.origin + jax.vmap(bound)(p.N)
+    lowest = p.origin - jax.vmap(bound)(-p.N)
+    return (
+        jnp.where(exists, lowest, jnp.nan),
+        jnp.where(exists, highest, jnp.nan),
+        exists,
+    )
+
+
+def margin(p: Polyhedron):
+    """The margin ``s <= 1``, as a part of the terms of each inequality, and a state with this
+    margin; NaN if the equations contradict each other."""
+    steepest = jnp.max(jnp.abs(p.A), axis=1, initial=0.0)
+    weight = jax.lax.stop_gradient(jnp.where(p.size > 0, p.size, steepest))
+    last = jnp.zeros((1, p.A.shape[1]), p.A.dtype)
+    A = jnp.block([[p.A, -jnp.where(p.used, weight, 0.0)[:, None]], [last, -jnp.ones((1, 1))]])
+    aim = jnp.zeros((A.shape[1],), A.dtype).at[-1].set(1.0)
+    z, solved = maximise(aim, A, jnp.concatenate([p.b, jnp.ones((1,), p.b.dtype)]))
+    return jnp.where(solved & p.consistent, z[-1], jnp.nan), p.origin + p.N @ z[:-1]
+
 
 #: Gap, as a part of the lengths of a system, up to which a contact counts as closed.
 CLOSED = 1e-9
@@ -154,8 +253,7 @@ def _reactions(
 def sides(mechanics: Mechanics) -> np.ndarray:
     """All choices (p, nu) of unilateral contacts that may carry, one of the two sides of each joint
     with friction; raises for too many joints."""
-    nf, nu = mechanics.n_friction, mechanics.n_unilateral
-    pairs = [(i - nf, j - nf) for i, j in _opposed(mechanics)]
+    pairs, nu = mechanics.opposed, mechanics.n_unilateral
     if len(pairs) > MAX_SIDES:
         raise ProblemError(
             f"joint: found {len(pairs)} joints with friction, {WHO} is computed for at most "
@@ -168,11 +266,6 @@ def sides(mechanics: Mechanics) -> np.ndarray:
             row[pair[1 - side]] = False
         rows.append(row)
     return np.asarray(rows, bool).reshape(len(rows), nu)
-
-
-def _opposed(mechanics: Mechanics) -> list[tuple[int, int]]:
-    offset = mechanics.n_contacts - mechanics.n_unilateral
-    return [(i + offset, j + offset) for i, j in mechanics.opposed]
 
 
 def reactions_at_rest(held: Held, carries: Bool[Array, " nu"]) -> Polyhedron:

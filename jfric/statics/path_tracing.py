@@ -10,13 +10,12 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.numerics.limits import SEEDS, STARTS, require_count
 from jfric.statics.branch import Branch, EquilibriumPath, SpecialPoint
+from jfric.statics.curves import PositionPaths, StraightPaths
 from jfric.statics.follower import Place, Trace
 from jfric.statics.held_position import is_mechanism
 from jfric.statics.path_names import checked_interval, checked_path
-from jfric.statics.position_path import PositionPaths
 from jfric.statics.position_problem import require_position
 from jfric.statics.static_problem import require_no_belt, require_static
-from jfric.statics.straight_path import StraightPaths
 from jfric.system.model import build
 from jfric.system.problem import Problem
 

@@ -11,24 +11,32 @@ The unknowns are ``x = (q, lambda_T, lambda_N, lambda_J)``::
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from jfric.errors import ProblemError
-from jfric.numerics.linear_algebra import matvec
-from jfric.results.modes import Mode
+from jfric.numerics.linear_algebra import matvec, singular_values
+from jfric.statics.candidate import Candidate
 from jfric.statics.held_position import AT_REST, require_held
-from jfric.statics.reading import Reading
-from jfric.statics.static_mode_equations import side_of
-from jfric.statics.static_problem import both_limits
+from jfric.statics.static_problem import (
+    Equations,
+    Reading,
+    as_table,
+    both_limits,
+    combinations,
+    in_modes,
+    possible_modes,
+    with_derivatives,
+)
 from jfric.system.assembly import assemble, displacement_functions
 from jfric.system.forces import applied_force, normal_forces_at
 from jfric.system.joint_equations import joint_equations
-from jfric.system.mechanics import Mechanics
+from jfric.system.mechanics import Mechanics, WithContacts
 from jfric.system.piecewise import FORMS
 from jfric.system.problem import Problem
 from jfric.system.start import started
@@ -38,45 +46,7 @@ from jfric.system.state_function import Rate
 WHO = "the static problem of a mechanism from a reference state"
 
 
-class Facts(NamedTuple):
-    """Structure of a problem: numbers of unknowns, names, and kinds of contacts and axes."""
-
-    n: int
-    nf: int
-    nu: int
-    joints: tuple[str, ...]
-    axes: tuple[str, ...]
-    names: tuple[str, ...]
-    #: Whether each contact has a tangent.
-    rubs: tuple[bool, ...]
-    #: Contacts on both sides of a joint with friction, of which one carries.
-    opposed: tuple[tuple[int, int], ...]
-    #: Which degrees of freedom (n,) are angles.
-    turns: tuple[bool, ...]
-
-    @property
-    def nt(self) -> int:
-        """Number of contacts."""
-        return len(self.names)
-
-
-def facts_of(problem: Problem, mechanics: Mechanics) -> Facts:
-    """The structure of ``problem``, assembled as ``mechanics``."""
-    problem = problem.resolved()
-    return Facts(
-        n=mechanics.n,
-        nf=mechanics.n_friction,
-        nu=mechanics.n_unilateral,
-        joints=tuple(e.name for e in joint_equations(problem) if not e.rubs),
-        axes=mechanics.axes,
-        names=mechanics.contact_names,
-        rubs=tuple(not x for x in mechanics.frictionless),
-        opposed=mechanics.opposed,
-        turns=tuple(kind == "rotation" for kind in problem.dofs.values()),
-    )
-
-
-class AtRest(NamedTuple):
+class AtRest(WithContacts):
     """A mechanism with loads as they are at the time ``t``, and its reference position."""
 
     mechanics: Mechanics
@@ -84,6 +54,14 @@ class AtRest(NamedTuple):
     q0: Float[Array, " n"]
     #: Places of the contacts in the reference state: ``s = g_T(t, q) - slip0``.
     slip0: Float[Array, " nt"]
+    #: Names of the reactions of joints, and which degrees of freedom (n,) are angles.
+    joints: tuple[str, ...] = eqx.field(static=True)
+    turns: tuple[bool, ...] = eqx.field(static=True)
+
+    @property
+    def rubs(self) -> tuple[bool, ...]:
+        """Whether each contact has a tangent."""
+        return tuple(not x for x in self.mechanics.frictionless)
 
 
 def at_rest(problem: Problem, t=None) -> AtRest:
@@ -94,7 +72,11 @@ def at_rest(problem: Problem, t=None) -> AtRest:
     t = start if t is None else jnp.asarray(t, q0.dtype)
     base = mechanics.base_motion(start)[0] - mechanics.base_motion(t)[0]
     slip0 = mechanics.displacements(t, q0)[: mechanics.n_contacts]
-    return AtRest(mechanics, t, q0, slip0 + matvec(mechanics.W_T_base, base))
+    joints = tuple(e.name for e in joint_equations(problem) if not e.rubs)
+    turns = tuple(kind == "rotation" for kind in problem.dofs.values())
+    return AtRest(
+        mechanics, t, q0, slip0 + matvec(mechanics.W_T_base, base), joints=joints, turns=turns
+    )
 
 
 def forces_at(rest: AtRest, q: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -135,52 +117,10 @@ def _directions(mechanics: Mechanics, t, q) -> tuple[Float[Array, "nt n"], Float
     return R[:nt], R[nt:]
 
 
-class Equations(NamedTuple):
-    """Residuals and margins in given modes, as of :mod:`jfric.statics.static_mode_equations`."""
-
-    residual: Float[Array, " m"]
-    margin: Float[Array, " g"]
-    used: Bool[Array, " g"]
-
-
-def position_equations(
-    rest: AtRest, facts: Facts, mode: Int[Array, " nt"], x: Float[Array, " m"]
-) -> Equations:
+def position_equations(rest: AtRest, mode: Int[Array, " nt"], x: Float[Array, " m"]) -> Equations:
     """Equations and inequalities of the modes ``mode`` at the state ``x``."""
-    force, phi, r = state_equations(rest, x)
-    nf, nt = facts.nf, facts.nt
-    stick, is_open, side = mode == Mode.STICK, mode == Mode.OPEN, side_of(mode)
-    unilateral = np.arange(nt) >= nf
-    kinetic = jnp.where(side < 0, r.kinetic[1], r.kinetic[0])
-    tangent = jnp.where(stick, r.slip, r.lambda_t + side * kinetic)
-    normal = jnp.where(is_open[nf:], r.lambda_n, r.gap)
-    none = jnp.zeros((nf,), x.dtype)
-    gap, pressed = jnp.concatenate([none, r.gap]), jnp.concatenate([none, r.lambda_n])
-    first = jnp.where(stick, r.static[0] + r.lambda_t, jnp.where(is_open, gap, side * r.slip))
-    second = jnp.where(stick, r.static[1] - r.lambda_t, pressed)
-    # The side of a joint that does not carry also has a gap of zero.
-    beside = np.isin(np.arange(nt), [i for pair in facts.opposed for i in pair])
-    looks = stick | (side != 0) | (is_open & ~beside)
-    used = jnp.concatenate([looks, stick | (unilateral & ~is_open), stick & unilateral])
-    margin = jnp.concatenate([first, second, pressed])
-    return Equations(
-        jnp.concatenate([force, tangent, normal, phi]),
-        jnp.where(used, margin, 1.0),
-        jax.lax.stop_gradient(used),
-    )
-
-
-def linearise(
-    rest: AtRest, facts: Facts, mode: Int[Array, " nt"], x: Float[Array, " m"]
-) -> tuple[Equations, Float[Array, "m m"], Float[Array, "g m"]]:
-    """The equations at ``x``, and the derivatives of residuals and margins."""
-
-    def at(x):
-        found = position_equations(rest, facts, mode, x)
-        return (found.residual, found.margin), found
-
-    (A, G), found = jax.jacfwd(at, has_aux=True)(x)
-    return found, A, G
+    force, phi, reading = state_equations(rest, x)
+    return in_modes(force, reading, mode, phi, rest.mechanics.opposed)
 
 
 def require_position(problem: Problem) -> None:
@@ -204,3 +144,116 @@ def require_position(problem: Problem) -> None:
                 f"{label}: is a sliding velocity, no displacement, which {WHO} cannot represent; "
                 'ask for the rest states (meaning="rest")'
             )
+
+
+#: Most steps of Newton's method, and largest turn [rad] and movement (in lengths of the problem).
+STEPS, TURN, MOVE = 60, 0.5, 1.0
+#: Last step of Newton's method, relative to the magnitudes of the unknowns.
+NEAR = 1e-7
+#: Largest residual and negative margin of a solution, relative to their terms.
+SOLVED = 1e-10
+#: Part of the largest singular value below which equations leave a direction undetermined.
+SINGULAR = 1e-11
+#: Largest number of combinations of modes that are tried.
+MAX_MODES = 1024
+
+
+def position_modes(rest: AtRest) -> np.ndarray:
+    """All combinations of modes (c, nt); raises for too many."""
+    each = possible_modes(rest.rubs, rest.nf)
+    few = math.prod(map(len, each)) <= 64 * MAX_MODES
+    table = combinations(each, rest.mechanics.opposed) if few else []
+    if not few or len(table) > MAX_MODES:
+        raise ProblemError(
+            f"contact: found {rest.nt} contacts and frictions on a mechanism, whose static "
+            f"problem is computed for at most {MAX_MODES} combinations of their modes"
+        )
+    return as_table(table, rest.nt)
+
+
+def scales_of(rest: AtRest) -> Float[Array, " m"]:
+    """Magnitudes of the unknowns: a length, one radian, a force."""
+    q0, turns = rest.q0, np.asarray(rest.turns)
+    force = jnp.max(jnp.abs(forces_at(rest, q0)), initial=0.0)
+    stiffness = jnp.abs(jax.jacfwd(lambda q: forces_at(rest, q))(q0))
+    force = jnp.maximum(force, jnp.max(jnp.where(turns[None, :], stiffness, 0.0), initial=0.0))
+    force = jnp.where(force > 0, force, 1.0)
+    length = jnp.max(jnp.where(turns, 0.0, jnp.abs(q0)), initial=0.0)
+    stiffest = jnp.max(jnp.where(turns[None, :], 0.0, stiffness), initial=0.0)
+    yields = jnp.where(stiffest > 0, force / _positive(stiffest), 1.0)
+    length = jnp.where(length > 0, length, yields)
+    positions = jnp.where(turns, 1.0, length)
+    others = jnp.full((rest.nt + rest.nu + len(rest.joints),), force, q0.dtype)
+    return jax.lax.stop_gradient(jnp.concatenate([positions, others]))
+
+
+def position_candidates(rest: AtRest, modes: Int[Array, "c nt"]) -> Candidate:
+    """The end points of Newton's method in each of ``modes``, from the reference position: the
+    nearest solutions in these modes. There may be others."""
+    scale = scales_of(rest)
+    start = jnp.zeros_like(scale).at[: rest.mechanics.n].set(rest.q0)
+    return jax.vmap(lambda mode: _candidate(rest, mode, start, scale))(modes)
+
+
+def _candidate(rest: AtRest, mode, start, scale) -> Candidate:
+    reach = jnp.where(np.asarray(rest.turns), TURN, MOVE) * scale[: rest.mechanics.n]
+
+    def equations(rest, x):
+        """Equations, with rows and columns scaled to be comparable."""
+        found, A, G = with_derivatives(lambda x: position_equations(rest, mode, x), x)
+        A = A * scale
+        row = _positive(jnp.sum(jnp.abs(A), axis=1))
+        return found, A / row[:, None], row, G
+
+    def step(found, parts, row):
+        # The smallest step, where others solve the equations as well.
+        u, values, vt = parts
+        used = values > SINGULAR * jnp.max(values)
+        turned = jnp.where(used, matvec(u.T, found.residual / row) / _positive(values), 0.0)
+        return -scale * matvec(vt.T, turned)
+
+    still = jax.lax.stop_gradient(rest)
+
+    def improved(carry):
+        i, x, _, _ = carry
+        found, A, row, _ = equations(still, x)
+        dx = step(found, singular_values(A), row)
+        far = jnp.max(jnp.abs(dx[: rest.mechanics.n]) / reach, initial=1.0)
+        return i + 1, x + dx / far, x, jnp.max(jnp.abs(dx) / scale, initial=0.0)
+
+    def goes_on(carry):
+        return (carry[0] < STEPS) & (carry[3] > NEAR)
+
+    begin = jnp.asarray(0, jnp.int32), jax.lax.stop_gradient(start)
+    _, x, _, change = jax.lax.while_loop(
+        goes_on, improved, (*begin, begin[1], jnp.asarray(jnp.inf, start.dtype))
+    )
+    # One step with the derivatives of the solution; at a solution the step itself is zero.
+    found, A, row, G = equations(rest, x)
+    A, row, G = jax.lax.stop_gradient((A, row, G))
+    parts = singular_values(A)
+    x = x + step(found, parts, row)
+    found = position_equations(rest, mode, x)
+    regular = jnp.min(parts.values) > SINGULAR * jnp.max(parts.values)
+    defect = jnp.max(jnp.abs(jax.lax.stop_gradient(found.residual / row)), initial=0.0)
+    size = _positive(jnp.abs(G) @ (scale + jnp.abs(x)))
+    off = jax.lax.stop_gradient(jnp.where(found.used, found.margin / size, 1.0))
+    solved = jnp.all(jnp.isfinite(x)) & (defect <= SOLVED) & (change <= NEAR)
+    kept = solved & regular & jnp.all(off >= -SOLVED)
+    no = jnp.asarray(False)
+    return Candidate(
+        x=x,
+        x_to=x,
+        near=x,
+        near_to=x,
+        size=jax.lax.stop_gradient(jnp.maximum(jnp.abs(x), scale)),
+        accepted=kept,
+        continuum=no,
+        boundary=kept & jnp.any(off <= SOLVED),
+        unresolved=solved & ~regular,
+        residual=jnp.maximum(defect, jnp.maximum(-jnp.min(off, initial=0.0), 0.0)),
+    )
+
+
+def _positive(x):
+    return jnp.where(x > 0, x, 1.0)

@@ -13,19 +13,94 @@ model, 2015, equation (1), whose ``u_nu <= 0`` is ``-g_N``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError
 from jfric.numerics.linear_algebra import matvec
+from jfric.results.modes import Mode
 from jfric.system.assembly import assemble
 from jfric.system.elements import AbstractForce
 from jfric.system.features import require_features
 from jfric.system.piecewise import FORMS
 from jfric.system.problem import Problem
+
+#: Size, relative to the largest force or length, below which a value counts as zero where modes
+#: meet.
+AT_CHANGE = 1e-9
+
+
+class Reading(NamedTuple):
+    """Sliding distances (nt,), gaps (nu,), forces, and limits of friction (2, nt), static and
+    kinetic, for both directions of sliding."""
+
+    slip: Any
+    gap: Any
+    lambda_t: Any
+    lambda_n: Any
+    static: Any
+    kinetic: Any
+
+
+def possible_modes(rubs: Sequence[bool], nf: int) -> list[tuple[Mode, ...]]:
+    """The modes that each contact can have; ``rubs``: whether it has a tangent; those from number
+    ``nf`` on can open."""
+    with_friction = (Mode.STICK, Mode.SLIP_POS, Mode.SLIP_NEG)
+    return [
+        (*((Mode.OPEN,) if i >= nf else ()), *(with_friction if own else (Mode.CLOSED,)))
+        for i, own in enumerate(rubs)
+    ]
+
+
+def as_table(modes: Sequence[tuple[Mode, ...]], contacts: int) -> np.ndarray:
+    """Combinations of modes as an array (c, contacts)."""
+    return np.asarray(modes, np.int32).reshape(len(modes), contacts)
+
+
+def modes_of(
+    reading: Reading, rubs: tuple[bool, ...], length: float, force: float
+) -> list[tuple[Mode, ...]]:
+    """The possible modes of each contact; several where modes meet.
+
+    ``rubs`` (nt,): contacts that have a tangent; ``length``, ``force``: sizes that count as zero.
+    """
+    slip, lambda_t = np.asarray(reading.slip), np.asarray(reading.lambda_t)
+    upper, lower = np.asarray(reading.static)
+    nf = len(rubs) - len(reading.gap)
+    result = []
+    for i, has_tangent in enumerate(rubs):
+        found = []
+        unilateral = i >= nf
+        if unilateral and reading.lambda_n[i - nf] <= force and abs(lambda_t[i]) <= force:
+            found.append(Mode.OPEN)
+        if not unilateral or abs(reading.gap[i - nf]) <= length:
+            if not has_tangent:
+                found.append(Mode.CLOSED)
+            else:
+                if abs(slip[i]) <= length:
+                    found.append(Mode.STICK)
+                if slip[i] >= -length and abs(lambda_t[i] + upper[i]) <= force:
+                    found.append(Mode.SLIP_POS)
+                if slip[i] <= length and abs(lambda_t[i] - lower[i]) <= force:
+                    found.append(Mode.SLIP_NEG)
+        result.append(tuple(found))
+    return result
+
+
+def combinations(
+    choices: Sequence[Sequence[Mode]], opposed: Sequence[tuple[int, int]] = ()
+) -> list[tuple[Mode, ...]]:
+    """All combinations of the modes ``choices`` of each contact, the first varying slowest, in
+    which one of the two ``opposed`` sides of each joint carries."""
+    found = itertools.product(*choices)
+    return [c for c in found if all((c[i] == Mode.OPEN) != (c[j] == Mode.OPEN) for i, j in opposed)]
 
 
 class StaticProblem(eqx.Module):
@@ -68,6 +143,20 @@ class StaticProblem(eqx.Module):
     def own_normal(self, lambda_n: Float[Array, " nu"]) -> Float[Array, " nt"]:
         """Normal reaction of each contact; zero for friction elements."""
         return jnp.concatenate([jnp.zeros((self.n_friction,), self.K.dtype), lambda_n])
+
+    def reading(self, x: Float[Array, " m"]) -> tuple[Float[Array, " n"], Reading]:
+        """Forces that are missing for the balance in the state ``x``, and its contacts."""
+        q, lambda_t, lambda_n = split(self, x)
+        force = self.K @ q - self.f - (self.W_T.T @ lambda_t + self.W_N.T @ lambda_n)
+        normal = self.own_normal(lambda_n)
+        return force, Reading(
+            slip=self.W_T @ q - self.slip0,
+            gap=self.gap0 + self.W_N @ q,
+            lambda_t=lambda_t,
+            lambda_n=lambda_n,
+            static=self.cap_static + self.mu_static * normal,
+            kinetic=self.cap_kinetic + self.mu_kinetic * normal,
+        )
 
 
 def both_limits(pairs: Sequence[tuple], dtype) -> Float[Array, "2 nt"]:
@@ -146,3 +235,134 @@ def require_no_belt(problem: Problem) -> None:
                 f"{where}.belt: the static problem from a reference state has no velocities, "
                 'found a belt; ask for the rest states (meaning="rest")'
             )
+
+
+class Equations(NamedTuple):
+    """Residuals and margins in given modes; ``used`` marks the margins that the modes have.
+
+    Margins come in three rows of ``nt``: the first, second and third of each contact.
+    """
+
+    residual: Float[Array, " m"]
+    margin: Float[Array, " g"]
+    used: Bool[Array, " g"]
+
+
+def in_modes(
+    force: Float[Array, " n"],
+    r: Reading,
+    mode: Int[Array, " nt"],
+    phi: Float[Array, " k"] | None = None,
+    opposed: Sequence[tuple[int, int]] = (),
+) -> Equations:
+    """Equations and inequalities of the modes ``mode`` at a state.
+
+    ``force``: forces that are not balanced; ``phi``: values of joints; ``opposed``: contacts on
+    both sides of a joint, of which one carries. Residuals are zero::
+
+        all     force                     slip    lambda_T + s (limit of sliding)
+        stick   s                         closed  g_N
+        joints  phi                       open    lambda_N, lambda_T
+
+    and the modes are accepted where margins are not negative::
+
+        stick   c+ + lambda_T,  c- - lambda_T,  lambda_N        slip  s (sliding),  lambda_N
+        open    g_N                                             closed without friction  lambda_N
+    """
+    nt, nu = r.slip.shape[0], r.gap.shape[0]
+    nf = nt - nu
+    stick, is_open, side = mode == Mode.STICK, mode == Mode.OPEN, side_of(mode)
+    unilateral = np.arange(nt) >= nf
+    kinetic = jnp.where(side < 0, r.kinetic[1], r.kinetic[0])
+    tangent = jnp.where(stick, r.slip, r.lambda_t + side * kinetic)
+    normal = jnp.where(is_open[nf:], r.lambda_n, r.gap)
+    none = jnp.zeros((nf,), force.dtype)
+    gap, pressed = jnp.concatenate([none, r.gap]), jnp.concatenate([none, r.lambda_n])
+    first = jnp.where(stick, r.static[0] + r.lambda_t, jnp.where(is_open, gap, side * r.slip))
+    second = jnp.where(stick, r.static[1] - r.lambda_t, pressed)
+    # The side of a joint that does not carry also has a gap of zero.
+    beside = np.isin(np.arange(nt), [i for pair in opposed for i in pair])
+    looks = stick | (side != 0) | (is_open & ~beside)
+    used = jnp.concatenate([looks, stick | (unilateral & ~is_open), stick & unilateral])
+    margin = jnp.where(used, jnp.concatenate([first, second, pressed]), 1.0)
+    parts = [force, tangent, normal] if phi is None else [force, tangent, normal, phi]
+    return Equations(jnp.concatenate(parts), margin, jax.lax.stop_gradient(used))
+
+
+def with_derivatives(
+    equations: Callable[[Array], Equations], x: Float[Array, " m"]
+) -> tuple[Equations, Float[Array, "m m"], Float[Array, "g m"]]:
+    """The ``equations`` at ``x``, and the derivatives of residuals and margins."""
+
+    def at(x):
+        found = equations(x)
+        return (found.residual, found.margin), found
+
+    (A, G), found = jax.jacfwd(at, has_aux=True)(x)
+    return found, A, G
+
+
+class ModeEquations(NamedTuple):
+    """Equations that are linear: ``A x = b`` and ``margins = G x + h``, see :class:`Equations`."""
+
+    A: Float[Array, "m m"]
+    b: Float[Array, " m"]
+    G: Float[Array, "g m"]
+    h: Float[Array, " g"]
+    used: Bool[Array, " g"]
+
+
+def mode_equations(problem: StaticProblem, mode: Int[Array, " nt"]) -> ModeEquations:
+    """Equations and inequalities (:func:`in_modes`) of the modes ``mode`` for the unknowns
+    ``x = (q, lambda_T, lambda_N)``."""
+    zero = jnp.zeros((sum(map(len, (problem.K, problem.W_T, problem.W_N))),), problem.K.dtype)
+    found, A, G = with_derivatives(lambda x: in_modes(*problem.reading(x), mode), zero)
+    return ModeEquations(A, -found.residual, G, found.margin, found.used)
+
+
+def side_of(mode: Int[Array, " nt"]) -> Float[Array, " nt"]:
+    """Side to which each contact slides: +1, -1, or 0."""
+    zero = jnp.zeros(mode.shape)
+    return jnp.where(mode == Mode.SLIP_POS, 1.0, jnp.where(mode == Mode.SLIP_NEG, -1.0, zero))
+
+
+def split(problem: StaticProblem, x: Float[Array, " m"]):
+    """``(q, lambda_T, lambda_N)`` of the unknowns ``x``."""
+    n, nt = problem.K.shape[0], problem.W_T.shape[0]
+    return x[:n], x[n : n + nt], x[n + nt :]
+
+
+def static_residual(problem: StaticProblem, x: Float[Array, " m"]) -> Float[Array, ""]:
+    """Largest relative violation of equilibrium, contact and friction; zero for an exact state.
+
+    A certificate, whoever computed ``x``, which does not use modes: for each contact the violation
+    of every admissible state is measured, and the smallest counts. Forces are divided by the
+    largest force, lengths by the largest length.
+    """
+    p, nf = problem, problem.n_friction
+    q = x[: p.K.shape[0]]
+    unbalanced, (slip, gap, lambda_t, lambda_n, static, kinetic) = p.reading(x)
+    force = _largest(p.f, jnp.abs(p.K) @ jnp.abs(q), lambda_t, lambda_n)
+    # If nothing moves, rounding errors are no lengths: use the load over the largest stiffness.
+    stiffest = jnp.max(jnp.abs(p.K), initial=0.0)
+    least = jnp.where(stiffest > 0, force / jnp.where(stiffest > 0, stiffest, 1.0), 0.0)
+    length = _largest(q, p.gap0, p.slip0, p.q0, least[None])
+    unbalanced = jnp.max(jnp.abs(unbalanced), initial=0.0) / force
+    slip, gap = slip / length, gap / length
+    outside = jnp.maximum(-lambda_t - static[0], lambda_t - static[1])
+    stick = jnp.maximum(jnp.abs(slip), jnp.maximum(outside, 0.0) / force)
+    positive = jnp.maximum(jnp.maximum(-slip, 0.0), jnp.abs(lambda_t + kinetic[0]) / force)
+    negative = jnp.maximum(jnp.maximum(slip, 0.0), jnp.abs(lambda_t - kinetic[1]) / force)
+    law = jnp.minimum(stick, jnp.minimum(positive, negative))
+    law = jnp.where(p.frictionless, jnp.abs(lambda_t) / force, law)
+    pulls = jnp.maximum(-lambda_n, 0.0) / force
+    closed = jnp.maximum(law[nf:], jnp.maximum(jnp.abs(gap), pulls))
+    carried = jnp.maximum(jnp.abs(lambda_n), jnp.abs(lambda_t[nf:])) / force
+    apart = jnp.maximum(jnp.maximum(-gap, 0.0), carried)
+    violation = jnp.concatenate([law[:nf], jnp.minimum(closed, apart)])
+    return jnp.maximum(unbalanced, jnp.max(violation, initial=0.0))
+
+
+def _largest(*parts):
+    size = jnp.max(jnp.concatenate([jnp.abs(part) for part in parts]), initial=0.0)
+    return jnp.where(size > 0, size, 1.0)

@@ -14,7 +14,7 @@ from jfric.results.status import Flag, Status
 from jfric.sweeps.design import Design, Grid
 from jfric.sweeps.runner import Job, Results
 from jfric.sweeps.tiles import Layout, Tile, tiles
-from jfric.system.joint_contacts import unilateral_contacts
+from jfric.system.contacts import unilateral_contacts
 
 if TYPE_CHECKING:
     import xarray

@@ -15,11 +15,14 @@ from jfric.numerics.compilation import brief_options
 from jfric.numerics.kept_programs import Kept
 from jfric.system.body import coordinates
 from jfric.system.bristles import assemble_bristles
-from jfric.system.contact_rows import contact_rows
-from jfric.system.dependence import is_straight, linear_displacement
+from jfric.system.contacts import (
+    contact_rows,
+    opposed_contacts,
+    pin_friction,
+    unilateral_contacts,
+)
 from jfric.system.description import AbstractProblem, state_axis
 from jfric.system.elements import AXES, AbstractForce, Gap, Lagrangian
-from jfric.system.joint_contacts import opposed_contacts, unilateral_contacts
 from jfric.system.joint_equations import joint_equations
 from jfric.system.joints import joints_of
 from jfric.system.laws import PerAxis
@@ -29,14 +32,12 @@ from jfric.system.load_friction import (
 )
 from jfric.system.mechanics import Mechanics, inverse_of_mass
 from jfric.system.piecewise import assemble_piecewise
-from jfric.system.pin_friction import pin_friction
-from jfric.system.polygons import PolygonGap
+from jfric.system.polygons import PolygonGap, gap_of, link_force, sliding_of
 from jfric.system.position_functions import together
 from jfric.system.start import started
 from jfric.system.state import BoundState
-from jfric.system.state_function import Rate, bound_to, is_rate
+from jfric.system.state_function import Rate, bound_to, is_rate, is_straight, linear_displacement
 from jfric.system.surfaces import gap_in_space, sliding_in_space, together_in_space
-from jfric.system.touching import gap_of, link_force, sliding_of
 from jfric.system.tree import Tree, tree_of
 from jfric.system.varying import AbstractEnergies, Energies, Varying
 

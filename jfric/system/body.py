@@ -8,7 +8,7 @@ from typing import Any
 
 import equinox as eqx
 
-from jfric.system.fields import Scalar, holds, optional, scalar, written
+from jfric.system.fields import Scalar, holds, scalar, written
 
 #: The three degrees of freedom of a body, which follow its name, and their kinds.
 COORDINATES = {"x": "translation", "y": "translation", "phi": "rotation"}
@@ -64,9 +64,9 @@ class Body(eqx.Module):
     m: Scalar = eqx.field(**holds("mass", above=0.0, fixed=True))
     J: Scalar = eqx.field(**holds("moment of inertia", above=0.0))
     at: Any = eqx.field(default=None, **holds("length", form="pair", fixed=True, converter=pair))
-    angle: Scalar = eqx.field(default=None, **holds("angle", converter=optional))
+    angle: Scalar = eqx.field(default=None, **holds("angle"))
     v: Any = eqx.field(default=None, **holds("velocity", form="pair", fixed=True, converter=pair))
-    omega: Scalar = eqx.field(default=None, **holds("angular velocity", converter=optional))
+    omega: Scalar = eqx.field(default=None, **holds("angular velocity"))
     points: dict[str, Any] = eqx.field(
         default_factory=dict, **holds("length", form="pairs", fixed=True, converter=_points)
     )
@@ -105,7 +105,7 @@ class Gravity(eqx.Module):
     """
 
     g: Scalar = eqx.field(default=9.81, **holds("acceleration"))
-    tilt: Scalar = eqx.field(default=None, **holds("angle", converter=optional))
+    tilt: Scalar = eqx.field(default=None, **holds("angle"))
 
 
 def references(value: Any) -> Any:

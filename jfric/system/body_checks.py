@@ -7,13 +7,13 @@ from typing import Any
 
 from jfric.errors import ProblemError
 from jfric.system.body import Body, Ground, LinkSpring
+from jfric.system.contacts import require_pin
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import Contact, Gap
+from jfric.system.joint_equations import in_loop, in_space
+from jfric.system.law_checks import require_plane
 from jfric.system.linkage import Gear, Pin, Rolling, Slider, Weld
-from jfric.system.loops import in_loop, in_space
-from jfric.system.pin_friction import require_pin
 from jfric.system.places import GROUND, place, require_line, require_place
-from jfric.system.planes import require_plane
 from jfric.system.polygons import require_convex, require_polygon
 from jfric.system.surfaces import require_point
 

@@ -9,17 +9,21 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from jfric.numerics import cubic
-from jfric.numerics.choice import select
-from jfric.system.bristle import AbstractBristle, BoucWen, Dahl, LuGre
-from jfric.system.coupling_checks import ROUNDING, SINGULAR, smallest_eigenvalue, springs_of_sliders
+from jfric.system.bristle import AbstractBristle, LuGre
 from jfric.system.description import AbstractProblem
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS
 from jfric.system.fields import Bounds, about
-from jfric.system.hysteresis import MasingSpring
+from jfric.system.hysteresis import (
+    ROUNDING,
+    SINGULAR,
+    MasingSpring,
+    smallest_eigenvalue,
+    springs_of_sliders,
+)
 from jfric.system.laws import (
     LAWS,
     FrictionCurve,
@@ -100,20 +104,6 @@ def numbers_hold(problem: AbstractProblem) -> tuple[Bool[Array, ""], Bool[Array,
     return jnp.isfinite(x).all(), jnp.stack([inside, *pairs]).all()
 
 
-def largest_state(element: AbstractBristle) -> Float[Array, ""] | None:
-    """Largest magnitude of the state in any motion from rest; infinite where the numbers set no
-    limit, None for elements without one."""
-    if isinstance(element, Dahl):
-        return element.F_c / element.sigma
-    if isinstance(element, LuGre):
-        return element.F_s / element.sigma0
-    if isinstance(element, BoucWen):
-        both = element.beta + element.gamma
-        grows = (element.A / select(both > 0, both, 1.0)) ** (1.0 / element.n)
-        return select(both > 0, grows, jnp.inf)
-    return None
-
-
 def _relations(element: Any) -> list[Bool[Array, ""]]:
     """Conditions between numbers of an ``element``, each true where it holds."""
     law = getattr(element, "law", None)
@@ -140,7 +130,7 @@ def _relations(element: Any) -> list[Bool[Array, ""]]:
         slopes = F / x
         found += [jnp.all(x > 0), jnp.all(jnp.diff(slopes) < 0), slopes[-1] >= 0]
     if isinstance(element, AbstractBristle):
-        limit = largest_state(element)
+        limit = element.largest()
         found += [] if limit is None else [jnp.abs(element.start()) <= limit]
     if isinstance(element, LuGre):
         found.append(element.F_s >= element.F_c)

@@ -8,6 +8,7 @@ event.
 from __future__ import annotations
 
 import abc
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import equinox as eqx
@@ -15,7 +16,7 @@ import jax.numpy as jnp
 
 from jfric.numerics.choice import select
 from jfric.system.direction import Direction, as_direction
-from jfric.system.fields import Scalar, holds, optional, scalar
+from jfric.system.fields import Scalar, holds, scalar
 from jfric.system.friction import Growth, as_load
 from jfric.system.laws import power
 
@@ -32,11 +33,30 @@ class AbstractBristle(eqx.Module):
     stiff: ClassVar[bool] = False
     #: Name of the field with the state at the start.
     starts: ClassVar[str] = "z0"
+    #: Unit of the state; None for that of a displacement.
+    unit: ClassVar[str | None] = None
     symbol: ClassVar[str] = "spring and slider"
 
     def start(self) -> Any:
         """The state at the start."""
         return getattr(self, self.starts)
+
+    def largest(self) -> Any:
+        """Largest magnitude of the state in any motion from rest; infinite where the numbers set no
+        limit, None where there is no such number."""
+        return None
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Field and message for each number that the element cannot have; numbers are known."""
+        limit, start = self.largest(), float(self.start())
+        if limit is not None and abs(start) > float(limit):
+            said = f"found {start:g}, the state never exceeds {limit:g}; start nearer to zero"
+            yield "z0", said
+
+    def remark(self) -> str | None:
+        """Reason why the element, whose numbers are known, may give energy to a motion; None where
+        it never does."""
+        return None
 
     def growth(self) -> list[Growth]:
         """Loads that :meth:`friction` depends on: one or none. It is then given the load and its
@@ -86,6 +106,9 @@ class Dahl(AbstractBristle):
     def size(self):
         return self.F_c / self.sigma
 
+    def largest(self):
+        return self.F_c / self.sigma
+
     def rate(self, gamma, z, side):
         r = 1.0 - side * self.sigma * z / self.F_c
         return gamma * jnp.sign(r) * power(jnp.abs(r), self.exponent)
@@ -129,6 +152,17 @@ class BoucWen(AbstractBristle):
         bounded = self.beta + self.gamma > 0.0
         limit = self.A / select(bounded, self.beta + self.gamma, 1.0)
         return select(bounded, jnp.maximum(limit, 0.0) ** (1.0 / self.n), 0.0)
+
+    def largest(self):
+        both = self.beta + self.gamma
+        grows = (self.A / select(both > 0, both, 1.0)) ** (1.0 / self.n)
+        return select(both > 0, grows, jnp.inf)
+
+    def remark(self):
+        if not -self.beta <= self.gamma <= self.beta:
+            outside = f"gamma ({float(self.gamma):g}) lies outside -beta to beta"
+            return f"{outside} ({float(self.beta):g})"
+        return None
 
     def rate(self, gamma, z, side):
         size = power(jnp.abs(z), self.n)
@@ -176,7 +210,7 @@ class LuGre(AbstractBristle):
     sigma1: Scalar = eqx.field(default=0.0, **holds("damping", at_least=0.0))
     sigma2: Scalar = eqx.field(default=0.0, **holds("damping", at_least=0.0))
     breakaway: Scalar | None = eqx.field(
-        default=None, **holds("pure number", at_least=0.0, at_most=1.0, converter=optional)
+        default=None, **holds("pure number", at_least=0.0, at_most=1.0)
     )
     z0: Scalar = eqx.field(default=0.0, **holds("length"))
     stiff: ClassVar[bool] = True
@@ -184,6 +218,24 @@ class LuGre(AbstractBristle):
     @property
     def size(self):
         return self.F_c / self.sigma0
+
+    def largest(self):
+        return self.F_s / self.sigma0
+
+    def problems(self):
+        if float(self.F_s) < float(self.F_c):
+            said = f"found {float(self.F_s):g}, must not be below F_c ({float(self.F_c):g})"
+            yield "F_s", said
+        if self.breakaway is not None and not 0.0 < float(self.breakaway) < 1.0:
+            yield "breakaway", f"found {float(self.breakaway):g}, must lie between 0 and 1"
+        yield from super().problems()
+
+    def remark(self):
+        needed = float(self.sigma1 * (self.F_s - self.F_c) / self.F_c)
+        if float(self.sigma2) <= needed and needed > 0:
+            exceeds = f"sigma2 ({float(self.sigma2):g}) does not exceed sigma1 (F_s - F_c)/F_c"
+            return f"{exceeds} ({needed:g})"
+        return None
 
     def steady(self, gamma):
         """Steady friction ``g`` at the sliding velocity ``gamma`` [N or N m]."""
@@ -242,6 +294,7 @@ class RateState(AbstractBristle):
     evolution: Evolution = eqx.field(static=True, default="ageing")
     stiff: ClassVar[bool] = True
     starts: ClassVar[str] = "psi0"
+    unit: ClassVar[str | None] = ""
 
     @property
     def size(self):
@@ -295,6 +348,7 @@ class DirectionalLoss(AbstractBristle):
     difference: Scalar = eqx.field(default=0.0, **holds("pure number", at_least=0.0))
     h: Scalar = eqx.field(kw_only=True, **holds("length", above=0.0))
     z0: Scalar = eqx.field(default=0.0, **holds("pure number"))
+    unit: ClassVar[str | None] = ""
 
     def growth(self) -> list[Growth]:
         return [Growth("load", self.load, None, along=self.direction)]

@@ -10,11 +10,10 @@ import equinox as eqx
 import numpy as np
 from jax.core import Tracer
 
-from jfric.errors import ProblemError, nearest
-from jfric.system.controller import AbstractController, Controller, StateFeedback
+from jfric.errors import ProblemError, nearest, require_known
+from jfric.system.controller import AbstractController, Controller
 from jfric.system.description import AbstractProblem, element_label
-from jfric.system.functions import AbstractFunction, Constant
-from jfric.system.held import Held, with_held
+from jfric.system.functions import AbstractFunction, Constant, Held, with_held
 from jfric.system.naming import find_function, function_paths, path_dimension
 
 P = TypeVar("P", bound=AbstractProblem)
@@ -166,11 +165,7 @@ def require_controller(
         *problem.axes[len(problem.dofs) :],
     ]
     for name in controller.signals:
-        if name not in signals:
-            raise ProblemError(
-                f"{where}.reads: no signal {name!r}{nearest(name, signals)}; there are "
-                f"{', '.join(signals)}"
-            )
+        require_known(f"{where}.reads", "signal", name, signals)
     known = function_paths(problem)
     allowed = [path for path in known if not path.endswith(".displacement")]
     for path in controller.targets:
@@ -187,18 +182,6 @@ def require_controller(
                 f"{where}.drives: found {path!r}, which is a {type(given).__name__}; a controller "
                 "sets all of it: give it the number 0, and add an element for the other part"
             )
-
-
-def _require_gains(where: str, controller: StateFeedback) -> None:
-    count = len(controller.signals)
-    if np.shape(controller.K) not in ((count,), ()) or np.ndim(controller.K) == 0:
-        raise ProblemError(
-            f"{where}.K: found {np.size(controller.K)} gains, needs {count}, one for each signal"
-        )
-    if len(controller.follows) > count:
-        raise ProblemError(
-            f"{where}.follows: found {len(controller.follows)} references for {count} signals"
-        )
 
 
 def require_loops(problem: AbstractProblem) -> None:

@@ -4,7 +4,7 @@ next."""
 # No annotations as text here: equinox must see which of them are abstract.
 import abc
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from jfric.numerics.choice import select
 from jfric.numerics.limits import SAMPLES
-from jfric.system.fields import Scalar, holds, optional, scalar, written
+from jfric.system.fields import Scalar, holds, scalar, written
 from jfric.system.functions import AbstractFunction, as_function
 from jfric.system.units import UnitError
 
@@ -67,6 +67,10 @@ class AbstractController(eqx.Module):
     dead_time: eqx.AbstractVar[Any]
     #: Most samples that pass between a sample and the beginning of its effect.
     longest: eqx.AbstractVar[int]
+
+    def __post_init__(self) -> None:
+        if not self.longest:
+            self.longest = longest_of(self.delay, self.dead_time, self.period)
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -188,34 +192,28 @@ class Controller(AbstractController):
     kp: Scalar = eqx.field(converter=scalar)
     ki: Scalar = eqx.field(converter=scalar, default=0.0)
     kd: Scalar = eqx.field(converter=scalar, default=0.0)
-    limit: Scalar = eqx.field(default=None, **holds(above=0.0, converter=optional))
+    limit: Scalar = eqx.field(default=None, **holds(above=0.0))
     gain: Scalar = eqx.field(converter=scalar, default=1.0)
     delay: Scalar = eqx.field(default=0.0, **holds("pure number", at_least=0.0, at_most=MOST))
     on: On = eqx.field(static=True, default="measurement")
     mean: int = eqx.field(default=1, **written("count"))
     lag: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
     reference: AbstractFunction = eqx.field(default=0.0, **holds(converter=as_function))
-    period: Scalar = eqx.field(default=None, **holds("time", above=0.0, converter=optional))
+    period: Scalar = eqx.field(default=None, **holds("time", above=0.0))
     phase: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
-    resolution: Scalar = eqx.field(default=None, **holds(above=0.0, converter=optional))
-    slew: Scalar = eqx.field(default=None, **holds(above=0.0, converter=optional))
-    tau: Scalar = eqx.field(default=None, **holds("time", at_least=0.0, converter=optional))
-    kv: Scalar = eqx.field(default=None, **holds(converter=optional))
-    ka: Scalar = eqx.field(default=None, **holds(converter=optional))
-    kc: Scalar = eqx.field(default=None, **holds(converter=optional))
-    notch: Scalar = eqx.field(
-        default=None, **holds("angular velocity", above=0.0, converter=optional)
-    )
+    resolution: Scalar = eqx.field(default=None, **holds(above=0.0))
+    slew: Scalar = eqx.field(default=None, **holds(above=0.0))
+    tau: Scalar = eqx.field(default=None, **holds("time", at_least=0.0))
+    kv: Scalar = eqx.field(default=None, **holds())
+    ka: Scalar = eqx.field(default=None, **holds())
+    kc: Scalar = eqx.field(default=None, **holds())
+    notch: Scalar = eqx.field(default=None, **holds("angular velocity", above=0.0))
     notch_width: Scalar = eqx.field(default=0.5, **holds("pure number", above=0.0))
-    smooth: Scalar = eqx.field(default=None, **holds("time", at_least=0.0, converter=optional))
-    deadband: Scalar = eqx.field(default=None, **holds(at_least=0.0, converter=optional))
+    smooth: Scalar = eqx.field(default=None, **holds("time", at_least=0.0))
+    deadband: Scalar = eqx.field(default=None, **holds(at_least=0.0))
     dead_time: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
     #: Longest delay that can be asked for [samples].
     longest: int = eqx.field(default=0, **written("count"))
-
-    def __post_init__(self) -> None:
-        if not self.longest:
-            self.longest = longest_of(self.delay, self.dead_time, self.period)
 
     @property
     def references(self) -> tuple[AbstractFunction, ...]:
@@ -337,16 +335,12 @@ class StateFeedback(AbstractController):
     follows: tuple[AbstractFunction, ...] = eqx.field(
         default=(), **holds(form="functions", converter=_functions)
     )
-    limit: Scalar = eqx.field(default=None, **holds(above=0.0, converter=optional))
+    limit: Scalar = eqx.field(default=None, **holds(above=0.0))
     phase: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
-    resolution: Scalar = eqx.field(default=None, **holds(above=0.0, converter=optional))
+    resolution: Scalar = eqx.field(default=None, **holds(above=0.0))
     delay: Scalar = eqx.field(default=0.0, **holds("pure number", at_least=0.0, at_most=MOST))
     dead_time: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
     longest: int = eqx.field(default=0, **written("count"))
-
-    def __post_init__(self) -> None:
-        if not self.longest:
-            self.longest = longest_of(self.delay, self.dead_time, self.period)
 
     @property
     def references(self) -> tuple[AbstractFunction, ...]:
@@ -365,6 +359,14 @@ class StateFeedback(AbstractController):
         if self.limit is not None:
             u = jnp.clip(u, -self.limit, self.limit)
         return u[None], memory
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Field and message for each contradiction between the fields; numbers are known."""
+        count, gains = len(self.signals), jnp.shape(self.K)
+        if gains != (count,):
+            yield "K", f"found {math.prod(gains)} gains, needs {count}, one for each signal"
+        if len(self.follows) > count:
+            yield "follows", f"found {len(self.follows)} references for {count} signals"
 
 
 class StepController(AbstractController):
@@ -404,15 +406,14 @@ class StepController(AbstractController):
     gains: dict[str, Scalar] = eqx.field(default_factory=dict, converter=_numbers)
     follows: tuple[AbstractFunction, ...] = eqx.field(default=(), converter=_functions)
     phase: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
-    resolution: Scalar = eqx.field(default=None, **holds(above=0.0, converter=optional))
+    resolution: Scalar = eqx.field(default=None, **holds(above=0.0))
     delay: Scalar = eqx.field(default=0.0, **holds("pure number", at_least=0.0))
     dead_time: Scalar = eqx.field(default=0.0, **holds("time", at_least=0.0))
     longest: int = eqx.field(default=0, **written("count"))
 
     def __post_init__(self) -> None:
         self.reads, self.drives = _names(self.reads), _names(self.drives)
-        if not self.longest:
-            self.longest = longest_of(self.delay, self.dead_time, self.period)
+        super().__post_init__()
 
     @property
     def references(self) -> tuple[AbstractFunction, ...]:

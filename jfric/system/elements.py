@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from importlib.metadata import entry_points
+from typing import Any, ClassVar, Self, TypeVar
 
 import equinox as eqx
 
+from jfric.errors import ProblemError
 from jfric.system.body import Body, Gravity, Ground, LinkSpring, references
-from jfric.system.bristle import BRISTLES
-from jfric.system.controller import Controller, StateFeedback, StepController
+from jfric.system.bristle import BRISTLES, AbstractBristle
+from jfric.system.controller import AbstractController, Controller, StateFeedback, StepController
 from jfric.system.direction import Direction, as_direction
 from jfric.system.event import Event
-from jfric.system.fields import Scalar, about, holds, optional, scalar, written
+from jfric.system.fields import Scalar, about, holds, scalar, written
 from jfric.system.formula import read_formula
 from jfric.system.friction import Friction as Friction
 from jfric.system.friction import along_plane, as_belt
 from jfric.system.functions import AbstractFunction
-from jfric.system.hysteresis import HYSTERESIS, JenkinsCoupling
-from jfric.system.joint import Joint
-from jfric.system.laws import AbstractLaw, as_law
+from jfric.system.hysteresis import HYSTERESIS, AbstractHysteresis, JenkinsCoupling
+from jfric.system.laws import LAWS, AbstractLaw, as_law
+from jfric.system.line_elements import AbstractForce as AbstractForce
 from jfric.system.line_elements import (
     Base,
     Damper,
     DiagramSpring,
+    Drag,
+    ForceField,
     GapSpring,
     Load,
     Mass,
+    Pendulum,
+    PolynomialSpring,
     Spring,
     Stop,
 )
 from jfric.system.link import Link
-from jfric.system.linkage import LINKAGE, ImpactLaw
+from jfric.system.linkage import LINKAGE, ImpactLaw, Joint
 from jfric.system.motor import Motor
-from jfric.system.nonlinear import AbstractForce as AbstractForce
-from jfric.system.nonlinear import Drag, ForceField, Pendulum, PolynomialSpring
-from jfric.system.state import State
+from jfric.system.state import State, Velocity
 from jfric.system.transmission import Transmission
-from jfric.system.velocity import Velocity
 
 
 class Gap(eqx.Module):
@@ -166,21 +170,15 @@ class Contact(eqx.Module):
     polygon: tuple[str, ...] | None = eqx.field(
         converter=references, default=None, **written("corners")
     )
-    radius: Scalar = eqx.field(
-        default=None, **holds("length", at_least=0.0, fixed=True, converter=optional)
-    )
-    circle_radius: Scalar = eqx.field(
-        default=None, **holds("length", at_least=0.0, fixed=True, converter=optional)
-    )
+    radius: Scalar = eqx.field(default=None, **holds("length", at_least=0.0, fixed=True))
+    circle_radius: Scalar = eqx.field(default=None, **holds("length", at_least=0.0, fixed=True))
     inside: bool = eqx.field(default=False, **written("flag"))
     plane: tuple[Direction | Along, ...] | None = eqx.field(
         default=None, **holds(form="plane or formulas", converter=_plane)
     )
     surface: str | None = eqx.field(default=None, **written("text"))
     sphere: str | None = eqx.field(default=None, **written("text"))
-    sphere_radius: Scalar = eqx.field(
-        default=None, **holds("length", at_least=0.0, fixed=True, converter=optional)
-    )
+    sphere_radius: Scalar = eqx.field(default=None, **holds("length", at_least=0.0, fixed=True))
     symbol: ClassVar[str] = "contact"
     shown: ClassVar[tuple[str, ...]] = ("gap", "e")
 
@@ -297,3 +295,77 @@ def curved_sections() -> tuple[str, ...]:
     """Sections of nonlinear elements with one force along one direction."""
     own = {k: cls for k, cls in SECTIONS.items() if issubclass(cls, AbstractForce)}
     return tuple(name for name, cls in own.items() if "direction" in about(cls))
+
+
+C = TypeVar("C", bound=type)
+
+#: Group of entry points, each the name of a section or of a law and its class.
+GROUP = "jfric.elements"
+_REGISTERED = re.compile(r"[a-z][a-z0-9_-]*")
+#: Base classes of such classes, and the tables with their names.
+_KINDS: dict[type, tuple[dict, ...]] = {
+    AbstractForce: (SECTIONS,),
+    AbstractBristle: (SECTIONS, BRISTLES),
+    AbstractHysteresis: (SECTIONS, HYSTERESIS),
+    AbstractLaw: (LAWS,),
+    AbstractController: (SECTIONS,),
+}
+
+
+def register(name: str) -> Callable[[C], C]:
+    """A decorator that registers a class: an element by the section ``name``, a law by its name.
+
+    ``name``: small letters, digits, _ and -. The class is a :class:`jfric.elements.AbstractForce`
+    (a smooth force), a :class:`jfric.elements.AbstractBristle` (friction with a state), a
+    :class:`jfric.elements.AbstractHysteresis` (springs in series with sliders), a
+    :class:`jfric.elements.AbstractController` or a :class:`jfric.laws.AbstractLaw`. Its fields say
+    what they hold (:func:`jfric.holds`): files, messages, sweeps, fits, sketches and the manual
+    read it from there. Files find classes of other packages by entry points of the group
+    ``jfric.elements``. Raises :class:`jfric.ProblemError` for a name that is taken and for a class
+    that is none of these. A spring that gets stiffer::
+
+        >>> import equinox as eqx
+        >>> @jfric.register("hard_spring")
+        ... class HardSpring(jfric.elements.AbstractForce):
+        ...     direction: jfric.Direction = eqx.field(converter=jfric.as_direction)
+        ...     k: float = eqx.field(**jfric.holds("stiffness", at_least=0.0))
+        ...
+        ...     def force(self, axes, t, q, v):
+        ...         w = self.direction.vector(axes)
+        ...         return -w * self.k * jnp.sinh(w @ q)
+        >>> system = {"mass": jfric.Mass("u", 1.0), "hard_spring": HardSpring("u", k="2 N/mm")}
+        >>> problem = jfric.Problem("u", system, time=1.0)
+        >>> float(jfric.get_parameter(problem, "hard_spring.k"))
+        2000.0
+    """
+
+    def decorated(cls: C) -> C:
+        kinds = [base for base in _KINDS if isinstance(cls, type) and issubclass(cls, base)]
+        if not kinds or not hasattr(cls, "__dataclass_fields__"):
+            allowed = ", ".join(f"jfric.{base.__name__}" for base in _KINDS)
+            raise ProblemError(f"register: found {cls!r}, must be a subclass of one of {allowed}")
+        if not _REGISTERED.fullmatch(name):
+            raise ProblemError(
+                f"register: found the name {name!r}, names start with a small letter and hold "
+                "small letters, digits, _ and -"
+            )
+        for known in _KINDS[kinds[0]]:
+            if known.get(name, cls).__qualname__ != cls.__qualname__:
+                raise ProblemError(
+                    f"register: found the name {name!r}, which {known[name].__name__} has; take "
+                    "another one"
+                )
+        for known in _KINDS[kinds[0]]:
+            known[name] = cls
+        return cls
+
+    return decorated
+
+
+@functools.cache
+def register_installed() -> bool:
+    """Register classes that installed packages announce by entry points; whether there are any."""
+    found = entry_points(group=GROUP)
+    for point in found:
+        register(point.name)(point.load())
+    return bool(found)

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal
 
 import equinox as eqx
-import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.system.description import element_label
-from jfric.system.fields import written
+from jfric.system.fields import texts_by_name, written
 
 Passage = Literal["up", "down", "both"]
 Action = Literal["record", "stop", "change"]
-
-
-def _as_changes(change: Any) -> Any:
-    """A mapping as pairs, which can be compared; its numbers become text."""
-    if not isinstance(change, Mapping):
-        return change
-    return tuple(
-        (k, repr(float(v)) if isinstance(v, (int, float, np.floating)) else v)
-        for k, v in change.items()
-    )
 
 
 class Event(eqx.Module):
@@ -63,7 +52,7 @@ class Event(eqx.Module):
     when: str | Callable = eqx.field(**written("formula"))
     direction: Passage = eqx.field(static=True, default="both")
     action: Action = eqx.field(static=True, default="record")
-    change: Any = eqx.field(default=None, converter=_as_changes, **written("formulas"))
+    change: Any = eqx.field(default=None, converter=texts_by_name, **written("formulas"))
 
     @property
     def changes(self) -> bool:

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from jfric.errors import ProblemError
 from jfric.system.assembly import displacement_functions, energies
 from jfric.system.control import controllers
-from jfric.system.dependence import linear_displacement
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.event import event_labels
 from jfric.system.hysteresis import HYSTERESIS
 from jfric.system.joint_equations import joint_equations
 from jfric.system.load_friction import carried_loads
 from jfric.system.state import reads_contacts
+from jfric.system.state_function import linear_displacement
 
 
 def varying_parts(problem: AbstractProblem) -> list[str]:
@@ -48,12 +48,9 @@ def _reacting(problem: AbstractProblem) -> list[str]:
     return [f"{element_label('state', k)}.rate" for k, x in found if reads_contacts(x.rate)]
 
 
-def _joints(problem: AbstractProblem) -> list[str]:
-    return [x.label for x in joint_equations(problem) if x.held is None]
-
-
-def _velocities(problem: AbstractProblem) -> list[str]:
-    return [x.label for x in joint_equations(problem) if x.held is not None]
+def _joints(problem: AbstractProblem, *, chosen: bool = False) -> list[str]:
+    """Joints, or with ``chosen`` those that hold velocities which the user defines."""
+    return [x.label for x in joint_equations(problem) if (x.held is not None) == chosen]
 
 
 def _forces(problem: AbstractProblem) -> list[str]:
@@ -121,7 +118,9 @@ FEATURES: dict[str, Feature] = {
     "reacting": Feature("a rate that depends on reactions or sliding", _reacting, _SMOOTH),
     "joints": Feature("a joint", _joints, _STEPS),
     "velocities": Feature(
-        "velocities that are fewer than the degrees of freedom that they move", _velocities, _STEPS
+        "velocities that are fewer than the degrees of freedom that they move",
+        lambda p: _joints(p, chosen=True),
+        _STEPS,
     ),
     "varying": Feature(
         "a mass or a direction that depends on position", varying_parts, _STEPS

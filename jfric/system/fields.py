@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import UnionType
 from typing import (
     Any,
@@ -97,9 +97,12 @@ def scalars(value) -> Any:
     return tuple(map(scalar, value)) if isinstance(value, (list, tuple)) else scalar(value)
 
 
-def optional(value) -> Any:
-    """The value as by :func:`scalar`; ``None`` stays."""
-    return None if value is None else scalar(value)
+def texts_by_name(value) -> Any:
+    """A mapping as pairs, which can be compared; its numbers become text."""
+    if not isinstance(value, Mapping):
+        return value
+    number = int | float | np.floating
+    return tuple((k, repr(float(v)) if isinstance(v, number) else v) for k, v in value.items())
 
 
 #: Dimensions along a translation, and those that replace them where an element turns.

@@ -10,10 +10,10 @@ from jaxtyping import Array, Float, Int
 
 from jfric.numerics.choice import select
 from jfric.system.bristle import BRISTLES, AbstractBristle
+from jfric.system.contacts import SIDES
 from jfric.system.description import AbstractProblem, element_label, state_axis
 from jfric.system.elements import AbstractForce, Damper, Spring, curved_sections
 from jfric.system.hysteresis import HYSTERESIS, AbstractHysteresis
-from jfric.system.joint_contacts import SIDES
 from jfric.system.joint_equations import joint_equations
 from jfric.system.joints import JointEquation
 from jfric.system.mechanics import Mechanics

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import equinox as eqx
 
 from jfric.system.direction import Direction, as_direction
-from jfric.system.fields import Scalar, holds, optional, written
+from jfric.system.fields import Scalar, holds, written
 from jfric.system.functions import AbstractFunction, as_function
 from jfric.system.laws import AbstractLaw, Coulomb, as_law
 from jfric.system.position_factor import AbstractPositionFactor
@@ -172,7 +172,7 @@ class Friction(eqx.Module):
         default=None, **holds(form="plane", converter=as_plane)
     )
     load: Direction | None = eqx.field(default=None, **holds(form="elements", converter=as_load))
-    kappa: Scalar = eqx.field(default=None, **holds(at_least=0.0, converter=optional))
+    kappa: Scalar = eqx.field(default=None, **holds(at_least=0.0))
     position: AbstractPositionFactor | None = eqx.field(
         default=None, **holds("length", form="factor", converter=None)
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -275,3 +276,107 @@ def as_function(value) -> Any:
     if value is None or type(value) is object:
         return value
     return Constant(value)
+
+
+class Basis(NamedTuple):
+    """Basis ``w`` of functions of time at the start of a smooth piece, its generator ``A``, one row
+    for each function, and the magnitudes of these rows.
+
+    These are ``powers`` powers of the time ``s`` since then, with a sine and cosine for each
+    harmonic. They obey ``dw/ds = A w``: given functions can be part of a linear system.
+    """
+
+    w: Float[Array, " b"]
+    A: Float[Array, "b b"]
+    rows: Float[Array, "f b"]
+    sizes: Float[Array, "f b"]
+    powers: int
+
+
+def basis(functions: Sequence[AbstractFunction], t, dtype) -> Basis:
+    """The basis of all ``functions`` on the piece that begins at or contains ``t``."""
+    parts = [f.components(t) for f in functions]
+    powers = powers_of_time(functions)
+    harmonics = [(i, h) for i, p in enumerate(parts) for h in p.harmonics]
+    size = powers + 2 * len(harmonics)
+    zero = jnp.zeros((), dtype)
+    w = [zero + 1.0] + [zero] * (powers - 1)
+    A = [[zero] * size for _ in range(size)]
+
+    def filled(polynomial):
+        short = [jnp.asarray(p, dtype) for p in polynomial]
+        return short + [zero] * (size - len(short))
+
+    rows = [filled(p.polynomial) for p in parts]
+    sizes = [filled(f.magnitudes(t)) for f in functions]
+    for j in range(1, powers):
+        A[j][j - 1] = zero + float(j)
+    for k, (i, (amplitude, angle, omega)) in enumerate(harmonics):
+        at = powers + 2 * k
+        w += [jnp.sin(angle) + zero, jnp.cos(angle) + zero]
+        A[at][at + 1] = omega + zero
+        A[at + 1][at] = -omega + zero
+        rows[i][at] = amplitude + zero
+        sizes[i][at] = jnp.abs(rows[i][at])
+
+    def table(rows):
+        return jnp.stack([jnp.stack(r) for r in rows]) if rows else jnp.zeros((0, size), dtype)
+
+    return Basis(jnp.stack(w), table(A), table(rows), table(sizes), powers)
+
+
+def powers_of_time(functions: Sequence[AbstractFunction]) -> int:
+    """Number of powers of time with which the basis of ``functions`` begins."""
+    return max([1, *(len(f.components(0.0).polynomial) for f in functions)])
+
+
+def functions_after(powers: int, omegas: list, waves: list, s) -> list:
+    """Powers of ``s``, and each sine and cosine of ``waves`` after the time ``s``."""
+    result = [jnp.ones_like(s)]
+    for _ in range(1, powers):
+        result.append(result[-1] * s)
+    for omega, sine, cosine in zip(omegas, waves[::2], waves[1::2], strict=True):
+        sin, cos = jnp.sin(omega * s), jnp.cos(omega * s)
+        result += [sine * cos + cosine * sin, cosine * cos - sine * sin]
+    return result
+
+
+class Held(AbstractFunction):
+    """Input ``name`` from one sample to the next: ``f(t) = value + slope (t - start)``, or the
+    constant ``value`` where there is no slope."""
+
+    name: str = eqx.field(static=True)
+    value: Scalar = 0.0
+    slope: Scalar | None = None
+    start: Scalar = 0.0
+
+    def components(self, t):
+        if self.slope is None:
+            return Components([self.value], [])
+        return Components([self.value + self.slope * (t - self.start), self.slope], [])
+
+    def breakpoints(self):
+        return jnp.zeros((0,))
+
+
+def with_held(problem: Any, slots: Mapping[str, tuple[str, str, str]], *, lines: bool = True):
+    """``problem`` with a :class:`Held` at each of ``slots``: section, name and field by path.
+    ``lines``: whether each has a slope."""
+
+    def where(p):
+        return [getattr(p.elements[s][n], f) for s, n, f in slots.values()]
+
+    zero = jnp.zeros((), jnp.result_type(float))
+    pieces = [Held(path, zero, zero if lines else None, zero) for path in slots]
+    return eqx.tree_at(
+        where, problem, pieces, is_leaf=lambda x: isinstance(x, AbstractFunction) or x is None
+    )
+
+
+def hold(tree, pieces: Mapping[str, Held]):
+    """``tree`` with every :class:`Held` replaced by the one of its name in ``pieces``."""
+    return jax.tree.map(
+        lambda x: pieces[x.name] if isinstance(x, Held) else x,
+        tree,
+        is_leaf=lambda x: isinstance(x, Held),
+    )

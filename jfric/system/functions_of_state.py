@@ -7,16 +7,18 @@ from typing import Any
 
 from jfric.errors import ProblemError
 from jfric.system.assembly import energies_of
-from jfric.system.dependence import linear_in_velocities
+from jfric.system.contacts import contact_units
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import Along, Gap, Lagrangian
-from jfric.system.joint import Joint
-from jfric.system.joint_contacts import contact_units
-from jfric.system.state_function import bound_to, is_rate
-from jfric.system.state_function_checks import require_state_function
+from jfric.system.linkage import Joint
+from jfric.system.state_function import bound_to, is_rate, linear_in_velocities
+from jfric.system.state_function_checks import (
+    require_kinetic,
+    require_state_function,
+    require_velocities,
+)
 from jfric.system.states import state_units
 from jfric.system.units import UnitError, dimensions_of
-from jfric.system.velocity_checks import require_kinetic, require_velocities
 
 #: Fields with functions of the state: their units, an example, whether they take velocities.
 _FUNCTIONS = {
@@ -74,7 +76,7 @@ def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None 
                 displaces=kind in ("gap", "sliding", "plane", "constraint"),
                 known=known,
             )
-            if rate and not _is_linear(problem, what):
+            if rate and not linear_in_velocities(bound_to(problem, what), len(problem.dofs)):
                 raise ProblemError(f"{where}.{field}: {what!r} must be linear in velocities")
             if rate and isinstance(element, Joint) and element.law is not None:
                 raise ProblemError(
@@ -83,7 +85,14 @@ def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None 
                     "its own in a section friction"
                 )
         if isinstance(element, Lagrangian):
-            _lagrangian(problem, where, element)
+            require_kinetic(problem, where, element)
+            if element.kinetic is element.potential is element.dissipation is None:
+                raise ProblemError(f"{where}: found none of kinetic, potential and dissipation")
+            if not energies_of(problem, element).is_quadratic():
+                raise ProblemError(
+                    f"{where}.kinetic: must be quadratic in the velocities, found a mass matrix "
+                    "that depends on them"
+                )
     _states(problem, known)
 
 
@@ -123,18 +132,3 @@ def _states(problem: AbstractProblem, known: Mapping[str, Any] | None) -> None:
                 states=units,
                 contacts=contact_units(problem) if field == "rate" else None,
             )
-
-
-def _is_linear(problem: AbstractProblem, what: Any) -> bool:
-    return linear_in_velocities(bound_to(problem, what), len(problem.dofs))
-
-
-def _lagrangian(problem: AbstractProblem, where: str, element: Lagrangian) -> None:
-    require_kinetic(problem, where, element)
-    if element.kinetic is None and element.potential is None and element.dissipation is None:
-        raise ProblemError(f"{where}: found none of kinetic, potential and dissipation")
-    if not energies_of(problem, element).is_quadratic():
-        raise ProblemError(
-            f"{where}.kinetic: must be quadratic in the velocities, found a mass matrix that "
-            "depends on them"
-        )

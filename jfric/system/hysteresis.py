@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
+from jax.core import eval_context
 from jaxtyping import Array, Float
 
+from jfric.errors import ProblemError, nearest
+from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction, as_direction
 from jfric.system.fields import Scalar, holds, written
 
@@ -47,6 +52,10 @@ class AbstractHysteresis(eqx.Module):
     @abc.abstractmethod
     def branches(self) -> Branches:
         """The springs and sliders."""
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Field and message for each number that the element cannot have; numbers are known."""
+        return iter(())
 
 
 class Jenkins(AbstractHysteresis):
@@ -167,6 +176,19 @@ class MasingSpring(AbstractHysteresis):
         slopes = jnp.diff(self.F, prepend=0.0) / jnp.diff(self.x, prepend=0.0)
         return Branches(slopes[:-1] - slopes[1:], self.x[:-1], slopes[-1], self.z0)
 
+    def problems(self):
+        x, F = np.asarray(self.x), np.asarray(self.F)
+        if x.ndim != 1 or x.shape != F.shape or x.size < 2:
+            found = f"found {F.size} forces for {x.size} elongations"
+            yield "F", f"{found}, as many of both are needed, and at least two"
+            return
+        if np.any(np.diff(x, prepend=0.0) <= 0):
+            yield "x", f"found {x.tolist()}, must increase from above zero"
+        slopes = np.diff(F, prepend=0.0) / np.diff(x, prepend=0.0)
+        if np.any(np.diff(slopes) >= 0) or slopes[-1] < 0:
+            found = f"found the slopes {', '.join(f'{s:g}' for s in slopes)} from the origin on"
+            yield "F", f"{found}, must fall from point to point and not be negative"
+
 
 class MaxwellSlip(AbstractHysteresis):
     """Jenkins elements in parallel: generalised Maxwell slip with elastic branches.
@@ -196,6 +218,12 @@ class MaxwellSlip(AbstractHysteresis):
 
     def branches(self) -> Branches:
         return Branches(self.k, self.R / self.k, jnp.zeros_like(self.k[0]), self.z0)
+
+    def problems(self):
+        k, R = np.asarray(self.k), np.asarray(self.R)
+        if k.ndim != 1 or k.shape != R.shape or k.size == 0:
+            found = f"found {R.size} limits for {k.size} stiffnesses"
+            yield "R", f"{found}, one for each is needed"
 
 
 class Iwan(AbstractHysteresis):
@@ -254,6 +282,10 @@ class Iwan(AbstractHysteresis):
         k, slip = jnp.append(weight * k, weight * b), jnp.append(slip, top)
         return Branches(k, slip, jnp.zeros_like(weight), self.z0)
 
+    def problems(self):
+        if self.count < 2:
+            yield "count", f"found {self.count}, needed are at least 2"
+
 
 #: Sections of springs in series with sliders.
 HYSTERESIS: dict[str, type[AbstractHysteresis]] = {
@@ -262,3 +294,75 @@ HYSTERESIS: dict[str, type[AbstractHysteresis]] = {
     "masing_spring": MasingSpring,
     "iwan": Iwan,
 }
+
+#: Part of a slider's limit by which its spring may be beyond it, for rounding.
+ROUNDING = 1e-9
+#: Smallest eigenvalue of the matrix of stiffnesses, scaled to a diagonal of ones.
+SINGULAR = 1e-12
+
+
+def require_coupling(problem: AbstractProblem, where: str, coupling: JenkinsCoupling) -> None:
+    """Raise :class:`ProblemError` unless a coupling names two different elements that exist."""
+    known = problem.section("jenkins")
+    if len(coupling.elements) != 2 or len(set(coupling.elements)) != 2:
+        raise ProblemError(
+            f"{where}.elements: found {list(coupling.elements)}, needed are two different "
+            "elements of [jenkins]"
+        )
+    for name in coupling.elements:
+        if name not in known:
+            raise ProblemError(
+                f"{where}.elements: no element jenkins.{name}{nearest(name, known)}; "
+                f"declared are {', '.join(known) or 'none'}"
+            )
+
+
+def springs_of_sliders(problem: AbstractProblem) -> tuple[Array, Array, Array]:
+    """Stiffnesses (j, j) of the springs of Jenkins elements and their couplings, elongations of the
+    springs at the start (j,) and limits of the sliders (j,)."""
+    own: dict[str, Jenkins] = dict(problem.section("jenkins"))
+    names = list(own)
+    k, z0, limits = (jnp.stack([getattr(x, f) for x in own.values()]) for f in ("k", "z0", "R"))
+    K = jnp.diag(k)
+    for coupling in problem.section("jenkins_coupling").values():
+        i, j = (names.index(name) for name in coupling.elements)
+        K = K.at[i, j].add(coupling.k).at[j, i].add(coupling.k)
+    return K, z0, limits
+
+
+def smallest_eigenvalue(K) -> Float[Array, ""]:
+    """Smallest eigenvalue of the stiffnesses ``K`` (j, j), scaled to a diagonal of ones."""
+    size = 1.0 / jnp.sqrt(jnp.diagonal(K))
+    return jnp.linalg.eigvalsh(K * size[:, None] * size[None, :])[0]
+
+
+def require_springs_within_limits(problem: AbstractProblem) -> None:
+    """Raise :class:`ProblemError` where springs of Jenkins elements start beyond the limits of
+    their sliders, or where coupled ones are not held; ``problem``: resolved, with numbers."""
+    own: dict[str, Jenkins] = dict(problem.section("jenkins"))
+    if not own:
+        return
+    with eval_context():
+        K, z0, _ = (np.asarray(x) for x in springs_of_sliders(problem))
+        smallest = float(smallest_eigenvalue(K))
+    if smallest < SINGULAR:
+        raise ProblemError(
+            "jenkins_coupling: the matrix of the stiffnesses of jenkins and jenkins_coupling must "
+            f"be positive definite, found the eigenvalue {smallest:.3g} (scaled to a diagonal of "
+            "ones); make the couplings smaller"
+        )
+    joined = {name for x in problem.section("jenkins_coupling").values() for name in x.elements}
+    for (name, element), force in zip(own.items(), K @ z0, strict=True):
+        limit = float(element.R)
+        if abs(force) <= limit * (1.0 + ROUNDING):
+            continue
+        where = element_label("jenkins", name)
+        if name not in joined:
+            raise ProblemError(
+                f"{where}.z0: found {float(element.z0):g}, the slider slips at "
+                f"{limit / float(element.k):g} (R/k); start there or nearer to zero"
+            )
+        raise ProblemError(
+            f"{where}.z0: found {float(element.z0):g}, where the springs pull with {abs(force):g} "
+            f"and the slider slips at {limit:g} (R); start nearer to zero"
+        )

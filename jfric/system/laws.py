@@ -13,6 +13,7 @@ with (+), (-) the coefficients for the two directions of sliding.
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, ClassVar, Self, TypeAlias
@@ -67,7 +68,8 @@ def coefficient(value):
 
 #: A coefficient of friction, equal in all directions of sliding or not, and its properties.
 Coefficient: TypeAlias = Scalar | Directional | PerAxis
-_RATIO = holds("coefficient of friction", at_least=0.0, form="coefficient", converter=coefficient)
+_coefficient = functools.partial(holds, form="coefficient", converter=coefficient)
+_RATIO = _coefficient("coefficient of friction", at_least=0.0)
 
 
 def as_law(value) -> Any:
@@ -210,20 +212,10 @@ class Stribeck(AbstractLaw):
     velocity_independent: ClassVar[bool] = False
     mu_s: Coefficient = eqx.field(**_RATIO)
     mu_d: Coefficient = eqx.field(**_RATIO)
-    v_s: Coefficient = eqx.field(
-        **holds("velocity", above=0.0, form="coefficient", converter=coefficient)
-    )
-    exponent: Coefficient = eqx.field(
-        default=2.0, **holds("pure number", above=0.0, form="coefficient", converter=coefficient)
-    )
-    mu_v: Coefficient = eqx.field(
-        default=0.0,
-        **holds("inverse velocity", at_least=0.0, form="coefficient", converter=coefficient),
-    )
-    peak: Coefficient | None = eqx.field(
-        default=None,
-        **holds("pure number", at_least=1.0, form="coefficient", converter=coefficient),
-    )
+    v_s: Coefficient = eqx.field(**_coefficient("velocity", above=0.0))
+    exponent: Coefficient = eqx.field(default=2.0, **_coefficient("pure number", above=0.0))
+    mu_v: Coefficient = eqx.field(default=0.0, **_coefficient("inverse velocity", at_least=0.0))
+    peak: Coefficient | None = eqx.field(default=None, **_coefficient("pure number", at_least=1.0))
 
     @property
     def drops_at_onset(self) -> bool:
@@ -261,14 +253,9 @@ class VelocityWeakening(AbstractLaw):
 
     velocity_independent: ClassVar[bool] = False
     mu_s: Coefficient = eqx.field(**_RATIO)
-    v_s: Coefficient = eqx.field(
-        **holds("velocity", above=0.0, form="coefficient", converter=coefficient)
-    )
+    v_s: Coefficient = eqx.field(**_coefficient("velocity", above=0.0))
     mu_d: Coefficient = eqx.field(default=0.0, **_RATIO)
-    mu_v: Coefficient = eqx.field(
-        default=0.0,
-        **holds("inverse velocity", at_least=0.0, form="coefficient", converter=coefficient),
-    )
+    mu_v: Coefficient = eqx.field(default=0.0, **_coefficient("inverse velocity", at_least=0.0))
 
     def static(self):
         return sides(self.mu_s)

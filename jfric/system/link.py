@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import equinox as eqx
 import numpy as np
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, require_known
 from jfric.system.body import pair
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.fields import Scalar, holds, written
@@ -34,6 +35,10 @@ def _placed(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     return OrderedDict((name, pair(at)) for name, at in value.items())
+
+
+#: Arguments of a field of several numbers along axes that never turn.
+_fixed = functools.partial(holds, fixed=True, converter=pair)
 
 
 class Link(eqx.Module):
@@ -80,23 +85,12 @@ class Link(eqx.Module):
     )
     parent: str = eqx.field(default=GROUND, **written("name"))
     dof: str | None = eqx.field(default=None, **written("name"))
-    axis: Any = eqx.field(
-        default=(0.0, 0.0, 1.0), **holds("pure number", form="triple", fixed=True, converter=pair)
-    )
-    at: Any = eqx.field(
-        default=(0.0, 0.0, 0.0), **holds("length", form="triple", fixed=True, converter=pair)
-    )
-    rpy: Any = eqx.field(
-        default=(0.0, 0.0, 0.0), **holds("angle", form="triple", fixed=True, converter=pair)
-    )
+    axis: Any = eqx.field(default=(0.0, 0.0, 1.0), **_fixed("pure number", form="triple"))
+    at: Any = eqx.field(default=(0.0, 0.0, 0.0), **_fixed("length", form="triple"))
+    rpy: Any = eqx.field(default=(0.0, 0.0, 0.0), **_fixed("angle", form="triple"))
     m: Scalar = eqx.field(default=0.0, **holds("mass", at_least=0.0, fixed=True))
-    com: Any = eqx.field(
-        default=(0.0, 0.0, 0.0), **holds("length", form="triple", fixed=True, converter=pair)
-    )
-    J: Any = eqx.field(
-        default=(0.0,) * 6,
-        **holds("moment of inertia", form="inertia", fixed=True, converter=pair),
-    )
+    com: Any = eqx.field(default=(0.0, 0.0, 0.0), **_fixed("length", form="triple"))
+    J: Any = eqx.field(default=(0.0,) * 6, **_fixed("moment of inertia", form="inertia"))
     armature: Scalar = eqx.field(default=0.0, **holds(at_least=0.0))
     points: dict[str, Any] = eqx.field(
         default_factory=dict, **holds("length", form="triples", fixed=True, converter=_placed)
@@ -149,10 +143,7 @@ def require_link(problem: AbstractProblem, name: str, link: Link) -> None:
         )
     if link.parent != GROUND and link.parent not in links:
         known = [GROUND, *(x for x in links if x != name)]
-        raise ProblemError(
-            f"{where}.parent: no link {link.parent!r}{nearest(link.parent, known)}; there are "
-            f"{', '.join(known)}"
-        )
+        require_known(f"{where}.parent", "link", link.parent, known)
     if name not in in_order(links):
         raise ProblemError(
             f"{where}.parent: found {link.parent!r}, which this link carries itself; a tree begins "

@@ -1,4 +1,5 @@
-"""Joints between points of bodies, as data: what each holds, and names for its reactions.
+"""Joints as data, by equations and between points of bodies: what each holds, and names for its
+reactions.
 
 Reactions (``reaction.pin.a.x``), forces [N] and torques [N m], act on the first body named, and
 with the opposite sign on the second.
@@ -6,6 +7,7 @@ with the opposite sign on the second.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import equinox as eqx
@@ -13,10 +15,58 @@ import equinox as eqx
 from jfric.system.body import pair, references
 from jfric.system.description import AbstractProblem
 from jfric.system.direction import Direction
-from jfric.system.fields import Scalar, holds, optional, written
+from jfric.system.fields import Scalar, holds, written
 from jfric.system.friction import Friction
 from jfric.system.laws import AbstractLaw, as_law
 from jfric.system.places import GROUND
+
+
+def _several(constraint) -> Any:
+    """One or more functions as a tuple, which can be compared."""
+    return tuple(constraint) if isinstance(constraint, (tuple, list)) else (constraint,)
+
+
+class Joint(eqx.Module):
+    """Bilateral constraints ``phi(t, q) = 0``, with reactions of any sign.
+
+    ``constraint``: one or more of them, each a text in degrees of freedom, ``t`` and shared
+    parameters (``"x - l*cos(theta)"``), or a JAX function ``(t, q, parameters)`` that returns one
+    number. A text that is linear in velocities (``"cos(phi)*v.y - sin(phi)*v.x"``, a blade) holds
+    no position. Derivatives are computed. A constraint that depends on time prescribes a motion::
+
+        M dv/dt = f + (dphi/dq)^T lambda
+
+    ``lambda`` is the quantity ``reaction.NAME`` (for several equations ``reaction.NAME.1`` and so
+    on), in N where the equation measures a length, in N m where it measures an angle. Positions and
+    velocities at the start must meet the equations to a millionth. Equations that follow from
+    others leave the motion unique, and set the flag ``REDUNDANT``. ``law`` and ``sliding`` give a
+    single equation friction with the magnitude of the reaction as normal force, along a
+    displacement as in :class:`jfric.Contact`. Results then show its two sides as contacts,
+    ``joint.NAME.positive`` where ``lambda`` is positive, and ``joint.NAME.negative``. A pendulum as
+    a point on a circle, which hangs at rest::
+    which hangs at rest::
+
+        >>> pendulum = jfric.Problem(
+        ...     ["x", "y"],
+        ...     {
+        ...         "mass": {"x": jfric.Mass("x", 2.0), "y": jfric.Mass("y", 2.0)},
+        ...         "load": jfric.Load("y", -20.0),
+        ...         "joint": {"rod": jfric.Joint("sqrt(x^2 + y^2) - l")},
+        ...     },
+        ...     parameters={"l": 0.5},
+        ...     initial={"y": jfric.InitialState(q=-0.5)},
+        ... )
+        >>> found = jfric.observe(pendulum, "final.reaction.rod, max.y").values
+        >>> {name: round(float(x), 9) for name, x in found.items()}
+        {'final.reaction.rod': -20.0, 'max.y': -0.5}
+    """
+
+    constraint: tuple[str | Callable, ...] = eqx.field(
+        converter=_several, **written("formula or several")
+    )
+    law: AbstractLaw | None = eqx.field(converter=as_law, default=None)
+    sliding: str | Callable | None = eqx.field(default=None, **written("formula"))
+
 
 #: Law for tangential impulses of a contact, or for impulses of the torque of a pin with friction.
 ImpactLaw = Literal["coulomb", "none"]
@@ -58,9 +108,7 @@ class Pin(eqx.Module):
 
     points: tuple[str, str] = eqx.field(converter=references, **written("texts"))
     law: AbstractLaw | None = eqx.field(converter=as_law, default=None)
-    radius: Scalar = eqx.field(
-        default=None, **holds("length", above=0.0, fixed=True, converter=optional)
-    )
+    radius: Scalar = eqx.field(default=None, **holds("length", above=0.0, fixed=True))
     impact: ImpactLaw = eqx.field(static=True, default="coulomb")
 
     def friction(self) -> Friction:
@@ -133,14 +181,12 @@ class Rolling(eqx.Module):
     """
 
     point: str = eqx.field(**written("text"))
-    radius: Scalar = eqx.field(**holds("length", above=0.0, fixed=True, converter=optional))
+    radius: Scalar = eqx.field(**holds("length", above=0.0, fixed=True))
     line: str | tuple[str, str] | None = eqx.field(
         converter=references, default=None, **written("line")
     )
     circle: str | None = eqx.field(default=None, **written("text"))
-    circle_radius: Scalar = eqx.field(
-        default=None, **holds("length", at_least=0.0, fixed=True, converter=optional)
-    )
+    circle_radius: Scalar = eqx.field(default=None, **holds("length", at_least=0.0, fixed=True))
     inside: bool = eqx.field(default=False, **written("flag"))
 
 

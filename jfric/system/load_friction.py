@@ -23,15 +23,19 @@ from jfric.errors import ProblemError, nearest
 from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.system.bristle import BRISTLES
-from jfric.system.composite import AbstractComposite
-from jfric.system.description import AbstractProblem, accepted_labels, element_label
+from jfric.system.derived_functions import Combination, Magnitude, has_lines
+from jfric.system.description import (
+    AbstractComposite,
+    AbstractProblem,
+    accepted_labels,
+    element_label,
+)
 from jfric.system.direction import Direction
 from jfric.system.elements import curved_sections
 from jfric.system.fields import Scalar
 from jfric.system.friction import Friction, Growth
 from jfric.system.functions import AbstractFunction, Sum
-from jfric.system.magnitude import Combination, Magnitude, has_lines
-from jfric.system.nonlinear import AbstractForce
+from jfric.system.line_elements import AbstractForce
 from jfric.system.piecewise import FORMS, PiecewiseElements
 
 

@@ -10,10 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, require_known
 from jfric.numerics.choice import select
 from jfric.system.assembly import known_mass_matrix
-from jfric.system.coupling_checks import ROUNDING
 from jfric.system.description import element_label
 from jfric.system.direction import Direction, vector
 from jfric.system.elements import Spring
@@ -22,7 +21,7 @@ from jfric.system.forces import force_sections
 from jfric.system.friction import Friction
 from jfric.system.functions import as_function
 from jfric.system.functions_of_state import functions_of
-from jfric.system.hysteresis import Jenkins, JenkinsCoupling
+from jfric.system.hysteresis import ROUNDING, Jenkins, JenkinsCoupling
 from jfric.system.inertia import is_concrete
 from jfric.system.model import build
 from jfric.system.problem import Problem
@@ -113,20 +112,17 @@ def eliminate_massless(problem: Problem, *dofs: str) -> WithoutMassless:
         400.0
     """
     problem = build(problem)
-    known = ", ".join(problem.dofs)
     for dof in dofs:
-        if dof not in problem.dofs:
-            raise ProblemError(
-                f"eliminate_massless: no degree of freedom {dof!r}; there are {known}"
-            )
+        require_known("eliminate_massless", "degree of freedom", dof, problem.dofs)
     if not dofs or len(set(dofs)) < len(dofs):
         raise ProblemError(
             f"eliminate_massless: found {list(dofs)}, names of degrees of freedom are needed, each "
-            f"once; there are {known}"
+            f"once; there are {', '.join(problem.dofs)}"
         )
     concrete = is_concrete(problem)
     resolved = problem.resolved()
-    heavy = set(resolved.dofs) - set(_without_inertia(resolved)) if concrete else set()
+    M = np.asarray(known_mass_matrix(resolved)) if concrete else ()
+    heavy = {name for name, row in zip(resolved.axes, M, strict=False) if np.any(row)}
     for dof in dofs:
         if dof in heavy:
             raise ProblemError(
@@ -200,12 +196,6 @@ def _shared(problem: Problem, elements) -> dict[str, Any]:
                 "there, or the function another parameter"
             )
     return dict(problem.parameters)
-
-
-def _without_inertia(problem: Problem) -> list[str]:
-    """Degrees of freedom on which no mass acts."""
-    M = np.asarray(known_mass_matrix(problem))
-    return [n for n, row in zip(problem.axes, M, strict=True) if not np.any(row)]
 
 
 def _completed(A_f, C, dofs: tuple[str, ...], friction: dict[str, Friction]):

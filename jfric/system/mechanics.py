@@ -41,7 +41,7 @@ from jfric.numerics.linear_algebra import (
 from jfric.numerics.linear_algebra import inverse as plain_inverse
 from jfric.numerics.tolerances import REDUNDANT, tolerance_of
 from jfric.system.bristles import Bristles
-from jfric.system.contact_rows import ContactRow
+from jfric.system.contacts import ContactRow, PinFriction
 from jfric.system.description import is_state_axis, with_short_names
 from jfric.system.elements import AbstractForce
 from jfric.system.functions import AbstractFunction
@@ -49,7 +49,6 @@ from jfric.system.joints import Tied
 from jfric.system.laws import AbstractLaw
 from jfric.system.load_friction import Carried
 from jfric.system.piecewise import PiecewiseElements
-from jfric.system.pin_friction import PinFriction
 from jfric.system.polygons import PolygonGap, in_regions
 from jfric.system.state import BoundState
 from jfric.system.varying import Varying

@@ -12,15 +12,17 @@ from jax.core import eval_context
 
 from jfric.errors import ProblemError
 from jfric.numerics.printing import Shown, printable
-from jfric.system.assembled_start import assembled_start
+from jfric.system.contacts import unilateral_contacts
 from jfric.system.direction import Direction
 from jfric.system.inertia import is_concrete
-from jfric.system.initial_gaps import without_penetration
-from jfric.system.joint_checks import require_consistent_joints
-from jfric.system.joint_contacts import unilateral_contacts
 from jfric.system.joint_equations import joint_equations
 from jfric.system.problem import InitialState, Problem
-from jfric.system.velocity_checks import require_independent
+from jfric.system.start_checks import (
+    assembled_start,
+    require_consistent_joints,
+    without_penetration,
+)
+from jfric.system.state_function_checks import require_independent
 
 
 class ContactLine(NamedTuple):

@@ -9,18 +9,15 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from jfric.system.composite import AbstractComposite, Parts, computed
-from jfric.system.derived_functions import Integral, Limited
+from jfric.system.derived_functions import Combination, Integral, Limited, has_lines
+from jfric.system.description import AbstractComposite, Parts, computed
 from jfric.system.direction import Direction, as_direction
 from jfric.system.expression import is_expression
-from jfric.system.fields import Scalar, UnitText, holds, optional
+from jfric.system.fields import Scalar, UnitText, holds, scalar
 from jfric.system.friction import Friction
-from jfric.system.functions import AbstractFunction, Constant, as_function
-from jfric.system.held import Held
+from jfric.system.functions import AbstractFunction, Constant, Held, as_function
 from jfric.system.laws import Coulomb, Directional
-from jfric.system.line_elements import Base, Damper, LimitedDamper, Load, Mass
-from jfric.system.magnitude import Combination, has_lines
-from jfric.system.nonlinear import AbstractForce
+from jfric.system.line_elements import AbstractForce, Base, Damper, LimitedDamper, Load, Mass
 
 #: Voltage that a drive can take away to hold a current at its limit, in voltages that this current
 #: needs at rest.
@@ -34,7 +31,7 @@ _SIDES = {"upper": 1.0, "lower": -1.0}
 def _inductance(value: Any) -> Any:
     """An inductance; None for a number zero: the circuit has no state then, by structure."""
     plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return None if plain and value == 0 else optional(value)
+    return None if plain and value == 0 else scalar(value)
 
 
 class Motor(AbstractComposite):
@@ -90,25 +87,23 @@ class Motor(AbstractComposite):
     V: AbstractFunction | None = eqx.field(
         default=None, converter=as_function, **holds("voltage", converter=None)
     )
-    R: Scalar = eqx.field(default=None, **holds("resistance", above=0.0, converter=optional))
+    R: Scalar = eqx.field(default=None, **holds("resistance", above=0.0))
     L: Scalar = eqx.field(default=None, **holds("inductance", above=0.0, converter=_inductance))
-    kb: Scalar = eqx.field(default=None, **holds("back-EMF constant", converter=optional))
+    kb: Scalar = eqx.field(default=None, **holds("back-EMF constant"))
     i: AbstractFunction | None = eqx.field(
         default=None, converter=as_function, **holds("current", converter=None)
     )
-    J: Scalar = eqx.field(default=None, **holds("mass", at_least=0.0, converter=optional))
+    J: Scalar = eqx.field(default=None, **holds("mass", at_least=0.0))
     i0: Scalar = eqx.field(default=0.0, **holds("current"))
-    cogging: Scalar = eqx.field(default=None, **holds("force", converter=optional))
-    periods: Scalar = eqx.field(default=None, **holds("pure number", converter=optional))
-    phase: Scalar = eqx.field(default=None, **holds("angle", fixed=True, converter=optional))
-    i_max: Scalar = eqx.field(default=None, **holds("current", above=0.0, converter=optional))
-    C_th: Scalar = eqx.field(default=None, **holds("heat capacity", above=0.0, converter=optional))
-    R_th: Scalar = eqx.field(
-        default=None, **holds("thermal resistance", above=0.0, converter=optional)
-    )
-    T_amb: Scalar = eqx.field(default=None, **holds("temperature", above=0.0, converter=optional))
-    alpha: Scalar = eqx.field(default=None, **holds("inverse temperature", converter=optional))
-    T0: Scalar = eqx.field(default=None, **holds("temperature", above=0.0, converter=optional))
+    cogging: Scalar = eqx.field(default=None, **holds("force"))
+    periods: Scalar = eqx.field(default=None, **holds("pure number"))
+    phase: Scalar = eqx.field(default=None, **holds("angle", fixed=True))
+    i_max: Scalar = eqx.field(default=None, **holds("current", above=0.0))
+    C_th: Scalar = eqx.field(default=None, **holds("heat capacity", above=0.0))
+    R_th: Scalar = eqx.field(default=None, **holds("thermal resistance", above=0.0))
+    T_amb: Scalar = eqx.field(default=None, **holds("temperature", above=0.0))
+    alpha: Scalar = eqx.field(default=None, **holds("inverse temperature"))
+    T0: Scalar = eqx.field(default=None, **holds("temperature", above=0.0))
     symbol: ClassVar[str] = "motor"
     shown: ClassVar[tuple[str, ...]] = ("kt", "i_max")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, nearest, require_known
 from jfric.numerics.linear_algebra import picked
 from jfric.system.body import coordinates
 from jfric.system.description import AbstractProblem, element_label
@@ -158,20 +159,24 @@ def points_of(problem: AbstractProblem, name: str) -> dict[str, Any]:
 def require_place(problem: AbstractProblem, where: str, reference: Any) -> None:
     """Raise :class:`ProblemError`, which starts with ``where``, unless ``reference`` names a point
     of the problem."""
-    bodies = [*problem.section("body"), GROUND]
     if not isinstance(reference, str):
         raise ProblemError(f"{where}: found {reference!r}, expected a point such as 'rod.tip'")
+    bodies = [*problem.section("body"), GROUND]
+    require_reference(where, "body", reference, {x: points_of(problem, x) for x in bodies})
+
+
+def require_reference(
+    where: str, kind: str, reference: str, points: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Raise :class:`ProblemError`, which starts with ``where``, unless ``reference`` names a body,
+    or a point of one. ``points``: those of all bodies, elements of the section ``kind``."""
     name, dot, point = reference.partition(".")
-    if name not in bodies:
+    require_known(where, kind, name, points)
+    if dot and point not in points[name]:
+        label = GROUND if name == GROUND else element_label(kind, name)
         raise ProblemError(
-            f"{where}: no body {name!r}{nearest(name, bodies)}; there are {', '.join(bodies)}"
-        )
-    points = points_of(problem, name)
-    if dot and point not in points:
-        label = GROUND if name == GROUND else element_label("body", name)
-        raise ProblemError(
-            f"{where}: {label} has no point {point!r}{nearest(point, points)}; it has "
-            f"{', '.join(points) or 'none'}"
+            f"{where}: {label} has no point {point!r}{nearest(point, points[name])}; it has "
+            f"{', '.join(points[name]) or 'none'}"
         )
 
 

@@ -26,9 +26,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.numerics.linear_algebra import picked
-from jfric.system.dependence import depends_on_time, is_affine
 from jfric.system.places import Located, OfPlaces, Place
-from jfric.system.state_function import TextFunction
+from jfric.system.state_function import TextFunction, depends_on_time, is_affine
 
 
 class Instant(NamedTuple):

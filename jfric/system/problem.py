@@ -20,9 +20,9 @@ from jfric.system.elements import SECTIONS
 from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, scalar
 from jfric.system.inertia import is_concrete
+from jfric.system.joint_equations import in_loop, in_space
 from jfric.system.link import Link, turns_of
 from jfric.system.linkage import Pin, has_joints
-from jfric.system.loops import in_loop, in_space
 from jfric.system.naming import parameters, path_dimension, without_texts
 from jfric.system.validation import require_values, validate
 

@@ -14,11 +14,10 @@ from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.tolerances import tolerance_of
 from jfric.system.description import AbstractProblem
-from jfric.system.joint_equations import joint_equations
+from jfric.system.joint_equations import Rolled, SinceStart, joint_equations
 from jfric.system.joints import Joints, Tied, joints_of, off_velocity
-from jfric.system.linkage_equations import Rolled, SinceStart
+from jfric.system.polygons import LineSliding
 from jfric.system.state_function import Rate, chosen_velocities
-from jfric.system.touching import LineSliding
 
 P = TypeVar("P", bound=AbstractProblem)
 

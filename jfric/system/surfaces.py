@@ -24,10 +24,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import AXES, Contact, Gap
 from jfric.system.link import GROUND, moving
+from jfric.system.places import require_reference
 from jfric.system.position_functions import Instant
 from jfric.system.state_function import Rate
 from jfric.system.tree import CROSS, Tree, products, rows
@@ -295,17 +296,6 @@ def require_in_space(problem: AbstractProblem, where: str, contact: Contact) -> 
 
 def require_point(problem: AbstractProblem, where: str, reference: Any, ground: bool) -> None:
     """Raise :class:`ProblemError` for a name that is no point of a link, nor that of the ground."""
-    links = problem.section("link")
-    known = [*links, *([GROUND] if ground else [])]
-    name, dot, point = str(reference).partition(".")
-    if name not in known:
-        raise ProblemError(
-            f"{where}: no link {name!r}{nearest(name, known)}; there are {', '.join(known)}"
-        )
-    points = links[name].points if name in links else {}
-    if dot and point not in points:
-        label = GROUND if name == GROUND else element_label("link", name)
-        raise ProblemError(
-            f"{where}: {label} has no point {point!r}{nearest(point, points)}; it has "
-            f"{', '.join(points) or 'none'}"
-        )
+    points = {name: link.points for name, link in problem.section("link").items()}
+    points |= {GROUND: {}} if ground else {}
+    require_reference(where, "link", str(reference), points)

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 
-from jfric.system.composite import AbstractComposite, Parts, computed
+from jfric.system.description import AbstractComposite, Parts, computed
 from jfric.system.direction import Direction, as_direction
-from jfric.system.fields import Scalar, holds, optional
+from jfric.system.fields import Scalar, holds
 from jfric.system.friction import Friction, Growth, as_load
 from jfric.system.functions import Constant
 from jfric.system.laws import Stribeck
@@ -84,25 +84,21 @@ class Transmission(AbstractComposite):
         default=None, **holds(form="elements", converter=as_load)
     )
     limit: Scalar = eqx.field(default=0.0, **holds("force", at_least=0.0))
-    stribeck: Scalar = eqx.field(default=None, **holds("force", at_least=0.0, converter=optional))
-    v_s: Scalar = eqx.field(default=None, **holds("velocity", above=0.0, converter=optional))
+    stribeck: Scalar = eqx.field(default=None, **holds("force", at_least=0.0))
+    v_s: Scalar = eqx.field(default=None, **holds("velocity", above=0.0))
     exponent: Scalar = eqx.field(default=2.0, **holds("pure number", above=0.0))
-    c: Scalar = eqx.field(default=None, **holds("damping", at_least=0.0, converter=optional))
-    km: Scalar = eqx.field(default=None, **holds("pure number", at_least=0.0, converter=optional))
-    ke: Scalar = eqx.field(default=None, **holds("pure number", at_least=0.0, converter=optional))
-    kms: Scalar = eqx.field(default=None, **holds("pure number", at_least=0.0, converter=optional))
-    kes: Scalar = eqx.field(default=None, **holds("pure number", at_least=0.0, converter=optional))
-    kqm: Scalar = eqx.field(
-        default=None, **holds("inverse force", at_least=0.0, converter=optional)
-    )
-    kqe: Scalar = eqx.field(
-        default=None, **holds("inverse force", at_least=0.0, converter=optional)
-    )
+    c: Scalar = eqx.field(default=None, **holds("damping", at_least=0.0))
+    km: Scalar = eqx.field(default=None, **holds("pure number", at_least=0.0))
+    ke: Scalar = eqx.field(default=None, **holds("pure number", at_least=0.0))
+    kms: Scalar = eqx.field(default=None, **holds("pure number", at_least=0.0))
+    kes: Scalar = eqx.field(default=None, **holds("pure number", at_least=0.0))
+    kqm: Scalar = eqx.field(default=None, **holds("inverse force", at_least=0.0))
+    kqe: Scalar = eqx.field(default=None, **holds("inverse force", at_least=0.0))
     output: Direction | None = eqx.field(converter=as_direction, default=None)
-    ratio: Scalar = eqx.field(default=None, **holds("pure number", converter=optional))
-    k: Scalar = eqx.field(default=None, **holds("stiffness", at_least=0.0, converter=optional))
-    c_shaft: Scalar = eqx.field(default=None, **holds("damping", at_least=0.0, converter=optional))
-    backlash: Scalar = eqx.field(default=None, **holds("length", at_least=0.0, converter=optional))
+    ratio: Scalar = eqx.field(default=None, **holds("pure number"))
+    k: Scalar = eqx.field(default=None, **holds("stiffness", at_least=0.0))
+    c_shaft: Scalar = eqx.field(default=None, **holds("damping", at_least=0.0))
+    backlash: Scalar = eqx.field(default=None, **holds("length", at_least=0.0))
     symbol: ClassVar[str] = "slider"
     shown: ClassVar[tuple[str, ...]] = ("limit", "km", "ke")
 

@@ -352,7 +352,8 @@ def _inertias(frames: Float[Array, "l 4 4"], m, com, J) -> tuple[Array, Array]:
     the frames of the links in those of the bodies."""
     moment, K_com = m[:, None] * com, products(com, CROSS)
     K_moment, mass = m[:, None, None] * K_com, m[:, None, None] * jnp.eye(3)
-    upper = jnp.concatenate([_symmetric(J) - K_moment @ K_com, K_moment], axis=2)
+    full = J[:, np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])]
+    upper = jnp.concatenate([full - K_moment @ K_com, K_moment], axis=2)
     own = jnp.concatenate([upper, jnp.concatenate([-K_moment, mass], axis=2)], axis=1)
     X = carrying(frames, jnp.zeros_like(com))
     first = jnp.einsum("kij,kj->ki", frames, jnp.append(moment, m[:, None], axis=1))
@@ -377,7 +378,3 @@ def _turned(rpy: Float[Array, "k 3"]) -> Float[Array, "k 3 3"]:
         *(-sy, cy * sx, cy * cx),
     )
     return jnp.stack(rows, axis=1).reshape(-1, 3, 3)
-
-
-def _symmetric(J: Float[Array, "k 6"]) -> Float[Array, "k 3 3"]:
-    return J[:, np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])]

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from typing import Any
 
+import jax
 import numpy as np
 from equinox import is_array_like
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, nearest, require_known
 from jfric.system.body_checks import (
     require_body,
     require_body_values,
@@ -20,13 +22,9 @@ from jfric.system.body_checks import (
 )
 from jfric.system.bounds import bounds_of
 from jfric.system.bristle import AbstractBristle
-from jfric.system.bristle_checks import require_bristle
-from jfric.system.composite import AbstractComposite
 from jfric.system.control import require_controller, require_loops
-from jfric.system.controller import AbstractController
-from jfric.system.coupling_checks import require_coupling, require_springs_within_limits
-from jfric.system.curve_checks import require_curve, require_knots
-from jfric.system.description import AbstractProblem, element_label
+from jfric.system.controller import AbstractController, StateFeedback
+from jfric.system.description import AbstractComposite, AbstractProblem, element_label
 from jfric.system.direction import Direction
 from jfric.system.elements import (
     SECTIONS,
@@ -41,14 +39,26 @@ from jfric.system.elements import (
 )
 from jfric.system.event import require_event
 from jfric.system.expression import Expression, is_expression
-from jfric.system.fields import About, about, admitted, optional, scalar, words_of
+from jfric.system.fields import About, about, admitted, scalar, words_of
 from jfric.system.formula import require_declared
 from jfric.system.function_checks import require_functions_of_time
 from jfric.system.functions import AbstractFunction, Constant
 from jfric.system.functions_of_state import require_functions
-from jfric.system.hysteresis import AbstractHysteresis, JenkinsCoupling
-from jfric.system.hysteresis_checks import require_hysteresis
-from jfric.system.inertia import is_concrete, require_mass_matrix
+from jfric.system.hysteresis import (
+    AbstractHysteresis,
+    JenkinsCoupling,
+    require_coupling,
+    require_springs_within_limits,
+)
+from jfric.system.inertia import is_concrete, require_mass_matrix, require_opposing
+from jfric.system.law_checks import (
+    require_curve,
+    require_knots,
+    require_law,
+    require_plane,
+    require_planes,
+    require_spin,
+)
 from jfric.system.laws import (
     LAWS,
     AbstractLaw,
@@ -56,14 +66,11 @@ from jfric.system.laws import (
     StaticDynamic,
     Stribeck,
     VelocityWeakening,
-    sides,
 )
 from jfric.system.link import Link, require_link, require_link_values
 from jfric.system.load_friction import require_forces, require_load
 from jfric.system.naming import parameters
-from jfric.system.planes import require_plane, require_planes, require_spin
 from jfric.system.position_factor import require_factor, require_position
-from jfric.system.reaction import require_opposing
 from jfric.system.surfaces import require_in_space
 
 #: Sections, and parts of functions of time, in which numbers may be lists.
@@ -92,11 +99,7 @@ def validate(problem: AbstractProblem) -> bool:
         for name, element in group.items():
             _element(problem, section, name, element)
     for dof in problem.initial:
-        if dof not in problem.dofs:
-            raise ProblemError(
-                f"initial.{dof}: no degree of freedom {dof!r}{nearest(dof, problem.dofs)}; "
-                f"declared are {', '.join(problem.dofs)}"
-            )
+        require_known(f"initial.{dof}", "degree of freedom", dof, problem.dofs, "declared are")
     require_loops(problem)
     _expressions(problem)
     require_functions(problem)
@@ -172,11 +175,7 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
                     f"{where}.{field}: found the base {axis!r}, a {what} acts on degrees of "
                     f"freedom only; declared are {', '.join(known)}"
                 )
-            if axis not in known:
-                raise ProblemError(
-                    f"{where}.{field}: no degree of freedom {axis!r}{nearest(axis, known)}; "
-                    f"declared are {', '.join(known)}"
-                )
+            require_known(f"{where}.{field}", "degree of freedom", axis, known, "declared are")
     _choices(where, element, SECTIONS[section])
     _fields(where, element)
     law = getattr(element, "law", None)
@@ -218,8 +217,7 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
     if isinstance(element, Joint):
         _joint(where, element)
     if isinstance(element, AbstractComposite):
-        for field, message in element.problems():
-            raise ProblemError(f"{where}.{field}: {message}")
+        _refuse_problems(where, element)
     for field, known in about(type(element)).items():
         load = getattr(element, field)
         if known.form == "elements" and load is not None:
@@ -227,6 +225,11 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
     require_body(problem, section, name, element)
     if isinstance(element, Link):
         require_link(problem, name, element)
+
+
+def _refuse_problems(where: str, element: Any) -> None:
+    for field, message in element.problems():
+        raise ProblemError(f"{where}.{field}: {message}")
 
 
 #: Classes that fields hold, and texts for the values that they accept.
@@ -251,7 +254,7 @@ def _fields(where: str, element) -> None:
                 raise ProblemError(f"{where}.{field.name}: found {value!r}, expected {wanted}")
         if isinstance(value, Constant):
             value, converter = value.value, scalar
-        if converter in (scalar, optional) and not (is_array_like(value) or is_expression(value)):
+        if converter is scalar and not (is_array_like(value) or is_expression(value)):
             raise ProblemError(
                 f"{where}.{field.name}: found {value!r}, expected "
                 f"{_HOLDS[AbstractFunction] if AbstractFunction in classes else 'a number'}"
@@ -390,8 +393,8 @@ def _own_sentences(where: str, element) -> None:
         require_link_values(where, element)
     if isinstance(element, Contact) and not 0.0 <= float(element.e) <= 1.0:
         raise ProblemError(f"{where}.e: found {float(element.e):g}, must lie between 0 and 1")
-    if isinstance(element, AbstractHysteresis):
-        require_hysteresis(where, element)
+    if isinstance(element, AbstractHysteresis | StateFeedback):
+        _refuse_problems(where, element)
 
 
 def _bounds(problem: AbstractProblem) -> None:
@@ -422,7 +425,7 @@ def _values(where: str, section: str, element, time) -> None:
         if isinstance(law, FrictionCurve):
             require_curve(where, law)
         if isinstance(law, (StaticDynamic, Stribeck, VelocityWeakening)):
-            _law(where, law)
+            require_law(where, law)
     if section == "diagram_spring":
         x, force = np.asarray(element.x), np.asarray(element.F)
         if x.ndim != 1 or x.shape != force.shape or x.size < 2 or np.any(np.diff(x) <= 0):
@@ -431,23 +434,8 @@ def _values(where: str, section: str, element, time) -> None:
                 "increasing values and as many values of F"
             )
     if isinstance(element, AbstractBristle):
-        require_bristle(where, section, element)
+        _refuse_problems(where, jax.tree.map(np.asarray, element))
     require_functions_of_time(where, section, element, time)
-
-
-def _law(where: str, law: StaticDynamic | Stribeck | VelocityWeakening) -> None:
-    for s, d, label in zip(sides(law.mu_s), sides(law.mu_d), ("positive", "negative"), strict=True):
-        # Stribeck's curve begins at mu_s and has no jump there: it may rise as well.
-        if float(d) > float(s) and not isinstance(law, Stribeck):
-            raise ProblemError(
-                f"{where}.mu_d: found {float(d):g}, must not exceed mu_s "
-                f"({float(s):g}, {label} direction)"
-            )
-    for value in sides(getattr(law, "peak", None)):
-        if value is not None and not float(value) >= 1.0:
-            raise ProblemError(
-                f"{where}.peak: found {float(value):g}, must be at least 1 (a factor on mu_s)"
-            )
 
 
 def _shapes(problem: AbstractProblem) -> None:

@@ -18,12 +18,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.system.dependence import depends, is_linear, like
 from jfric.system.elements import AbstractForce
 from jfric.system.joints import Joints
 from jfric.system.polygons import PolygonGap
 from jfric.system.position_functions import Instant, Together
-from jfric.system.state_function import Rate, StateFunction, TextFunction
+from jfric.system.state_function import Rate, StateFunction, TextFunction, depends, is_linear, like
 
 
 class AbstractEnergies(AbstractForce):

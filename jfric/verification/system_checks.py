@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from jfric.periodic.response_peak import ResponsePeak
     from jfric.periodic.steady_sliding import SteadySliding
     from jfric.statics.branch import EquilibriumPath
-    from jfric.statics.limit_loads import LimitLoad
+    from jfric.statics.rest_states import LimitLoad
 
 #: What the jobs of a kind of quantity are called.
 LABELS: dict[str, str] = {
@@ -139,7 +139,7 @@ class SystemValues:
     @cached_property
     def limit(self) -> LimitLoad:
         """The limit load over the parameter of the table ``[statics]``."""
-        from jfric.statics.limit_loads import limit_load
+        from jfric.statics.rest_states import limit_load
 
         return limit_load(self.config.problem, *self._over("statics", "a limit load")[0])
 

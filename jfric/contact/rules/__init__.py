@@ -9,7 +9,9 @@ Signs: the sliding velocity ``gamma`` is positive in ``SLIP_POS``, where frictio
 """
 
 from jfric.contact.rules.discs import disc_gauge as disc_gauge
+from jfric.contact.rules.guards import Flag as Flag
 from jfric.contact.rules.guards import GuardSign as GuardSign
+from jfric.contact.rules.guards import Kind as Kind
 from jfric.contact.rules.guards import arrives_unseen as arrives_unseen
 from jfric.contact.rules.guards import comes_to_rest as comes_to_rest
 from jfric.contact.rules.guards import guard_order as guard_order
@@ -17,6 +19,8 @@ from jfric.contact.rules.guards import guard_sign as guard_sign
 from jfric.contact.rules.guards import is_tie as is_tie
 from jfric.contact.rules.guards import may_stay_at_zero as may_stay_at_zero
 from jfric.contact.rules.guards import sign_of_order as sign_of_order
+from jfric.contact.rules.guards import slides as slides
+from jfric.contact.rules.guards import slip as slip
 from jfric.contact.rules.guards import touches_limit as touches_limit
 from jfric.contact.rules.guards import turns_at_zero as turns_at_zero
 from jfric.contact.rules.guards import zero_acceleration as zero_acceleration
@@ -39,10 +43,6 @@ from jfric.contact.rules.impacts import restitution as restitution
 from jfric.contact.rules.impacts import rests_after_step as rests_after_step
 from jfric.contact.rules.impacts import slides_through as slides_through
 from jfric.contact.rules.impacts import time_of_bounces as time_of_bounces
-from jfric.contact.rules.kind import Flag as Flag
-from jfric.contact.rules.kind import Kind as Kind
-from jfric.contact.rules.kind import slides as slides
-from jfric.contact.rules.kind import slip as slip
 from jfric.contact.rules.modes import Drift as Drift
 from jfric.contact.rules.modes import NextMode as NextMode
 from jfric.contact.rules.modes import Trial as Trial

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.contact.rules.kind import Flag, inverse
+from jfric.contact.rules.guards import Flag, inverse
 from jfric.contact.rules.modes import closed_mode
 from jfric.numerics.choice import select
 from jfric.numerics.tolerances import FAST, tolerances

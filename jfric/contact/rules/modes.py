@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.contact.rules.guards import GuardSign
-from jfric.contact.rules.kind import Flag, Kind, chosen, inverse, slides, slip
+from jfric.contact.rules.guards import Flag, GuardSign, Kind, chosen, inverse, slides, slip
 from jfric.numerics.choice import select
 from jfric.numerics.tolerances import tolerances
 from jfric.results.modes import Mode

@@ -228,22 +228,18 @@ def _div(g: Graph, args, params):
     return x if equals(x, 0) or equals(y, 1) else None
 
 
-def _and(g: Graph, args, params):
-    for a, b in (args, args[::-1]):
-        if equals(a, False):
-            return a
-        if a.dtype == bool and equals(a, True):
-            return b
-    return args[0] if args[0] is args[1] else None
+def _junction(*, both: bool) -> Callable:
+    """Rule of ``and`` (``both``) or ``or``."""
 
+    def rule(g: Graph, args, params):
+        for a, b in (args, args[::-1]):
+            if equals(a, False):
+                return a if both else b
+            if a.dtype == bool and equals(a, True):
+                return b if both else a
+        return args[0] if args[0] is args[1] else None
 
-def _or(g: Graph, args, params):
-    for a, b in (args, args[::-1]):
-        if equals(a, False):
-            return b
-        if a.dtype == bool and equals(a, True):
-            return a
-    return args[0] if args[0] is args[1] else None
+    return rule
 
 
 def _select(g: Graph, args, params):
@@ -294,8 +290,8 @@ SIMPLER: dict[str, Callable] = {
     "sub": _sub,
     "mul": _mul,
     "div": _div,
-    "and": _and,
-    "or": _or,
+    "and": _junction(both=True),
+    "or": _junction(both=False),
     "select_n": _select,
     "not": _twice(jax.lax.not_p),
     "neg": _twice(jax.lax.neg_p),

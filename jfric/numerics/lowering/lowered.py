@@ -11,16 +11,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import eval_jaxpr
+from jax.core import Tracer, eval_jaxpr
 from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import Jaxpr
 from jaxtyping import Array
 
-from jfric.numerics.by_batch import with_rates
+from jfric.numerics.by_batch import is_real, with_rates
 from jfric.numerics.lowering.emission import emit, shaped
-from jfric.numerics.lowering.graph import Graph, Value, value_of
+from jfric.numerics.lowering.graph import Entry, Graph, Value, is_constant, value_of
 from jfric.numerics.lowering.interpreter import Branch, interpret, stays_whole
-from jfric.numerics.lowering.structure import Constants, Known
 from jfric.numerics.tracing import KERNELS, collecting_later, tracing_for
 
 #: Limits on the rates of one trajectory in one program: their number, the number of operations of
@@ -188,7 +187,7 @@ class Lowered:
         (tested, flat), (_, changes) = primals, tangents
         n_given, n_tested = len(flat) - len(self.kinds), len(tested)
         zero = tuple(isinstance(t, SymbolicZero) for t in changes[:n_given])
-        real = [i for i, n in enumerate(self.branch.inputs) if _is_real(n.dtype)]
+        real = [i for i, n in enumerate(self.branch.inputs) if is_real(n)]
 
         def values(primals):
             return self._repeat(goes_on, primals[:n_tested], primals[n_tested:])
@@ -218,7 +217,8 @@ class Lowered:
         found, rates = with_rates(values, both, [*tested, *flat], directions, most)
         moved = iter(rates)
         return found, [
-            next(moved) if _is_real(d) else np.zeros(s, jax.dtypes.float0) for s, d in self.kinds
+            next(moved) if jnp.issubdtype(d, jnp.inexact) else np.zeros(s, jax.dtypes.float0)
+            for s, d in self.kinds
         ]
 
     def _leaves(self) -> Iterator[list[tuple[range, bool]]]:
@@ -229,7 +229,7 @@ class Lowered:
             leaves = []
             for x in jax.tree.leaves(tree):
                 size = 1 if whole else math.prod(x.shape)
-                leaves.append((range(start, start + size), _is_real(x.dtype)))
+                leaves.append((range(start, start + size), is_real(x)))
                 start += size
             yield leaves
 
@@ -266,7 +266,7 @@ class Lowered:
         def rates_of(tree):
             return jax.tree.map(
                 lambda x: jax.ShapeDtypeStruct((count, *x.shape), x.dtype),
-                eqx.filter(tree, lambda x: _is_real(x.dtype)),
+                eqx.filter(tree, lambda x: is_real(x)),
             )
 
         def function(given, state, buffers):
@@ -282,23 +282,19 @@ class Lowered:
             return tuple(zip(found, change, strict=True))
 
         def inexact_rates(x, dx):
-            return jax.tree.map(lambda a, b: b if _is_real(a.dtype) else None, x, dx)
+            return jax.tree.map(lambda a, b: b if is_real(a) else None, x, dx)
 
         example = tuple((x, rates_of(x)) for x in self.examples)
         known = [*self.known]
         start = 0
         for x in jax.tree.leaves(self.examples[0]):
             size = math.prod(x.shape)
-            if _is_real(x.dtype):
+            if is_real(x):
                 own = zero[start : start + size]
                 known.append([np.zeros((), x.dtype) if z else None for z in own] * count)
             start += size
         given, state, buffers = example
         return Lowered(function, given, state, buffers, known)
-
-
-def _is_real(dtype) -> bool:
-    return jnp.issubdtype(dtype, jnp.inexact)
 
 
 def _filled(values, rates):
@@ -307,8 +303,40 @@ def _filled(values, rates):
     moving = iter(jax.tree.leaves(rates))
     return jax.tree.unflatten(
         structure,
-        [
-            next(moving) if _is_real(x.dtype) else np.zeros(x.shape, jax.dtypes.float0)
-            for x in leaves
-        ],
+        [next(moving) if is_real(x) else np.zeros(x.shape, jax.dtypes.float0) for x in leaves],
     )
+
+
+#: For each leaf of a tree its known entries, None for the others.
+Known = list[list[np.ndarray | None]]
+
+
+def constants_of(function: Callable, *example) -> Known:
+    """Entries of the leaves of ``function(*example)`` that do not depend on the arguments."""
+    closed = jax.make_jaxpr(function)(*example)
+    g, arguments = Graph(), []
+    for v in closed.jaxpr.invars:
+        node = g.input(v.aval.shape, v.aval.dtype)
+        arguments.append(g.apart(node, v.aval.shape, v.aval.dtype))
+    found = interpret(g, closed.jaxpr, closed.consts, arguments)
+    return [[_known(e) for e in ([] if x.parts is None else x.entries)] for x in found]
+
+
+def _known(e: Entry) -> np.ndarray | None:
+    return e if is_constant(e) else None
+
+
+class Constants:
+    """Known entries of the arrays that a closure uses, identified by the arrays themselves."""
+
+    def __init__(self, arrays: Sequence, known: Known):
+        # The arrays are kept, as otherwise their identities could become those of others.
+        self._found = {id(x): (x, k) for x, k in zip(arrays, known, strict=True)}
+
+    def of(self, x) -> list[np.ndarray | None]:
+        """Known entries of an array; all entries of an array that is not traced."""
+        if not isinstance(x, Tracer):
+            flat = np.asarray(x).reshape(-1)
+            return [flat[i, ...] for i in range(flat.size)]
+        found = self._found.get(id(x))
+        return [None] * int(np.size(x)) if found is None else found[1]

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import numpy as np
 
-from jfric.numerics.lowering import known_places
-from jfric.numerics.lowering.graph import Graph, Value, is_constant, literal, objects, value_of
+from jfric.numerics.lowering.graph import (
+    Entry,
+    Graph,
+    Value,
+    is_constant,
+    literal,
+    objects,
+    value_of,
+)
 
 #: Length of an axis up to which an element at a computed place is selected among all.
 LOOKED_UP = 16
@@ -83,7 +90,7 @@ def _gather(g: Graph, eqn, args):
 def _gathered(eqn, operand: Value, index: np.ndarray) -> np.ndarray:
     """Numbers of the elements at known places, -1 for those outside."""
     (numbers,) = _numbered([operand])
-    return known_places.gathered(numbers, index, eqn.outvars[0].aval.shape, eqn.params)
+    return gathered(numbers, index, eqn.outvars[0].aval.shape, eqn.params)
 
 
 def _looked_up(g: Graph, eqn, args):
@@ -120,6 +127,22 @@ def _clipped(starts, shape, sizes) -> list[int]:
     return [min(max(int(i), 0), n - m) for i, n, m in zip(starts, shape, sizes, strict=True)]
 
 
+def _selected(g: Graph, moving: list, part: Callable[[int], np.ndarray]) -> list[Entry]:
+    """Entries of ``part(k)`` at the place ``k`` that the program computes: ``moving`` holds its
+    entry and the last place, or is empty. Places beyond the ends count as the ends."""
+    found = list(part(0).reshape(-1))
+    for index, last in moving:
+        for k in range(1, last + 1):
+            there = g.scalar(jax.lax.ge_p, [index, np.asarray(k, index.dtype)], {}, bool)
+            found = [
+                old
+                if old is new
+                else g.scalar(jax.lax.select_n_p, [there, old, new], {}, old.dtype)
+                for old, new in zip(found, part(k).reshape(-1), strict=True)
+            ]
+    return found
+
+
 def _dynamic_slice(g: Graph, eqn, args):
     operand, starts = args[0], [a.parts[()] for a in args[1:]]
     sizes = eqn.params["slice_sizes"]
@@ -132,17 +155,7 @@ def _dynamic_slice(g: Graph, eqn, args):
         place = [k if i in moving else f for i, f in enumerate(fixed)]
         return operand.parts[tuple(slice(i, i + m) for i, m in zip(place, sizes, strict=True))]
 
-    found = list(part(0).reshape(-1))
-    if moving:
-        (axis,) = moving
-        index = starts[axis]
-        # Indices beyond the ends count as the ends.
-        for k in range(1, operand.shape[axis] - sizes[axis] + 1):
-            there = g.scalar(jax.lax.ge_p, [index, np.asarray(k, index.dtype)], {}, bool)
-            found = [
-                g.scalar(jax.lax.select_n_p, [there, old, new], {}, operand.dtype)
-                for old, new in zip(found, part(k).reshape(-1), strict=True)
-            ]
+    found = _selected(g, [(starts[i], operand.shape[i] - sizes[i]) for i in moving], part)
     return [value_of(found, sizes, operand.dtype)]
 
 
@@ -163,33 +176,22 @@ def _dynamic_update_slice(g: Graph, eqn, args):
         )
         return whole
 
-    found = written(0)
-    if moving:
-        (axis,) = moving
-        index = starts[axis]
-        # Indices beyond the ends count as the ends.
-        for k in range(1, room[axis] + 1):
-            there = g.scalar(jax.lax.ge_p, [index, np.asarray(k, index.dtype)], {}, bool)
-            new = written(k)
-            for i in np.ndindex(operand.shape):
-                if found[i] is not new[i]:
-                    given = [there, found[i], new[i]]
-                    found[i] = g.scalar(jax.lax.select_n_p, given, {}, operand.dtype)
-    return [value_of(list(found.reshape(-1)), operand.shape, operand.dtype)]
+    found = _selected(g, [(starts[i], room[i]) for i in moving], written)
+    return [value_of(found, operand.shape, operand.dtype)]
 
 
-def scattered(eqn, args) -> np.ndarray | None:
+def scatter_places(eqn, args) -> np.ndarray | None:
     """Numbers of the elements that a scatter with known indices puts at each place: of the operand,
     then of the updates."""
     index = _index(args[1])
     if index is None:
         return None
     operand, update = _numbered([args[0], args[2]])
-    return known_places.scattered(operand, index, update, eqn.params)
+    return scattered(operand, index, update, eqn.params)
 
 
 def _scatter(g: Graph, eqn, args):
-    where = scattered(eqn, args)
+    where = scatter_places(eqn, args)
     if where is None:
         return None
     return [_taken([args[0], args[2]], where, eqn.outvars[0].aval)]
@@ -235,3 +237,60 @@ MOVEMENTS: dict[str, Callable] = {
     "pad": _pad,
     "sort": _sort,
 }
+
+_CLIP = jax.lax.GatherScatterMode.CLIP
+_INSIDE = jax.lax.GatherScatterMode.PROMISE_IN_BOUNDS
+
+
+def gathered(numbers: np.ndarray, index: np.ndarray, shape: Sequence[int], p) -> np.ndarray:
+    """Elements at known places; -1 for those outside. ``p``: parameters of ``gather``, see
+    https://openxla.org/xla/operation_semantics.
+
+    NumPy moves the numbers of elements: JAX would compile a program for each shape.
+    """
+    d, sizes = p["dimension_numbers"], p["slice_sizes"]
+    removed = (*d.collapsed_slice_dims, *d.operand_batching_dims)
+    along = [i for i in range(len(shape)) if i not in d.offset_dims]
+    found = np.full(shape, -1, numbers.dtype)
+    for at in np.ndindex(index.shape[:-1]):
+        start = np.zeros(numbers.ndim, int)
+        start[list(d.start_index_map)] = index[at]
+        start[list(d.operand_batching_dims)] = [at[i] for i in d.start_indices_batching_dims]
+        window = _window(start, numbers.shape, sizes, p["mode"])
+        if window is not None:
+            found[_across(len(shape), along, at)] = np.squeeze(numbers[window], removed)
+    return found
+
+
+def scattered(operand: np.ndarray, index: np.ndarray, update: np.ndarray, p) -> np.ndarray:
+    """Operand with updates at known places, the last of each. ``p``: parameters of ``scatter``."""
+    d = p["dimension_numbers"]
+    added = (*d.inserted_window_dims, *d.operand_batching_dims)
+    along = [i for i in range(update.ndim) if i not in d.update_window_dims]
+    found = operand.copy()
+    for at in np.ndindex(index.shape[:-1]):
+        start = np.zeros(operand.ndim, int)
+        start[list(d.scatter_dims_to_operand_dims)] = index[at]
+        start[list(d.operand_batching_dims)] = [at[i] for i in d.scatter_indices_batching_dims]
+        part = np.expand_dims(update[_across(update.ndim, along, at)], added)
+        window = _window(start, operand.shape, part.shape, p["mode"])
+        if window is not None:
+            found[window] = part
+    return found
+
+
+def _across(rank: int, along: Sequence[int], at: Sequence[int]) -> tuple:
+    """Index of the place ``at`` along some axes and of everything along the others."""
+    place: list = [slice(None)] * rank
+    for axis, i in zip(along, at, strict=True):
+        place[axis] = i
+    return tuple(place)
+
+
+def _window(start: np.ndarray, shape, sizes, mode) -> tuple[slice, ...] | None:
+    """Window of these sizes, moved inside; None where it would be dropped."""
+    room = np.subtract(shape, sizes)
+    inside = np.clip(start, 0, room)
+    if mode not in (_CLIP, _INSIDE) and np.any(inside != start):
+        return None
+    return tuple(slice(s, s + n) for s, n in zip(inside, sizes, strict=True))

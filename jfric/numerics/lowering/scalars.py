@@ -66,7 +66,10 @@ class Scalars:
                 continue
             for a in n.args:
                 if isinstance(a, Node) and a.number in fixed:
-                    if _is_scalar(a):
+                    of_many = a.op in ("cond", "loop")
+                    if a.op == "bind":
+                        of_many = a.params["eqn"].primitive.multiple_results
+                    if a.shape == () and not of_many:
                         kept[a.number] = a
                     else:
                         fixed.remove(a.number)
@@ -127,9 +130,3 @@ class Part:
             full = jnp.stack(parts) if parts else jnp.zeros((0,), dtype)
             leaves.append(full.reshape(shape))
         return jax.tree.unflatten(self._structure, leaves)
-
-
-def _is_scalar(n: Node) -> bool:
-    if n.op == "bind":
-        return n.shape == () and not n.params["eqn"].primitive.multiple_results
-    return n.shape == () and n.op not in ("cond", "loop")

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from jfric.numerics.lowering.graph import Entry, Graph, literal, objects, value_of
-from jfric.numerics.lowering.movement import scattered
+from jfric.numerics.lowering.movement import scatter_places
 
 PAIRS = {
     "reduce_sum": (jax.lax.add_p, 0),
@@ -105,7 +105,7 @@ def _dot(g: Graph, eqn, args):
 
 def _added(g: Graph, eqn, args):
     """Result of a ``scatter-add`` of the kind ``x.at[constant].add(y)``; None for other kinds."""
-    where = scattered(eqn, args)
+    where = scatter_places(eqn, args)
     if where is None:
         return None
     size = math.prod(args[0].shape)

@@ -11,15 +11,14 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
 from jfric.numerics.choice import select
-from jfric.numerics.clock import Instant, later, near, sooner
 from jfric.numerics.isolation import with_root_derivative
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.polynomials import horner_with_slope, pick
+from jfric.numerics.tolerances import Instant, later, near, sooner
 from jfric.results.modes import Mode
-from jfric.solvers.event_driven.constants import CLOSE, LANDINGS, constants
 from jfric.solvers.event_driven.first_event import Found
 from jfric.solvers.event_driven.flow_step import Step, Values
-from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.prepared import CLOSE, LANDINGS, Prepared, constants
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import Signs
 from jfric.solvers.records import Records, slots_per_pass

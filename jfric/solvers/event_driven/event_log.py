@@ -16,17 +16,15 @@ from jfric.numerics.loops import where_any
 from jfric.results.modes import Mode
 from jfric.results.status import Flag
 from jfric.solvers.event_driven.advance import Advance
-from jfric.solvers.event_driven.constants import constants
-from jfric.solvers.event_driven.held_by_others import held_by_others
-from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.reported_modes import reported_modes
+from jfric.solvers.event_driven.in_mode import held_by_others
+from jfric.solvers.event_driven.prepared import Prepared, constants
 from jfric.solvers.event_driven.state import (
     State,
     relative_velocities,
     unlogged,
     velocity_tolerance,
 )
-from jfric.solvers.event_driven.transitions import Signs, at_breakpoint
+from jfric.solvers.event_driven.transitions import Signs, at_breakpoint, reported_modes
 from jfric.solvers.records import Records, write_events
 
 

@@ -16,9 +16,8 @@ from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.polynomials import horner_with_slope, pick, with_derivatives
 from jfric.numerics.tolerances import ROUNDINGS
 from jfric.results.modes import Mode
-from jfric.solvers.event_driven.constants import SMALLEST_FRACTION, constants
 from jfric.solvers.event_driven.flow_step import Step, Values
-from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.prepared import SMALLEST_FRACTION, Prepared, constants
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import Signs
 

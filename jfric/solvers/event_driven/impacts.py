@@ -16,13 +16,12 @@ from jfric.contact.reactions import no_coupling, reaction_operator
 from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import diagonal_of, matvec
 from jfric.numerics.loops import where_any
-from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step
-from jfric.solvers.event_driven.kinetic import plane_limits
 from jfric.solvers.event_driven.mode_equations import put_on_gaps
-from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.prepared import Prepared, constants
 from jfric.solvers.event_driven.state import (
     State,
+    plane_limits,
     prescribed_velocities,
     relative_velocities,
     together,

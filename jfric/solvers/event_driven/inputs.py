@@ -1,6 +1,6 @@
 """Inputs from outside: loads, normal forces, and motion prescribed by bases and belts.
 
-All are combinations of the basis functions ``w(s)`` of :mod:`jfric.system.basis`.
+All are combinations of the basis functions ``w(s)`` of :mod:`jfric.system.functions`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.mode_equations import ModeEquations
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.system.basis import basis, functions_after, powers_of_time
+from jfric.system.functions import basis, functions_after, powers_of_time
 
 
 class Given(NamedTuple):

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, require_one_of
 from jfric.numerics.by_batch import Sizes
 from jfric.numerics.compilation import compiles_lowered, warn_if_lowered_compiles_slowly
 from jfric.numerics.lowering import Constants, constants_of
@@ -31,10 +31,7 @@ MAX_PAYS = 4
 
 def require_kernel(found: str) -> None:
     """Raise :class:`jfric.ProblemError` unless ``found`` is one of :data:`Kernel`."""
-    allowed = get_args(Kernel)
-    if found not in allowed:
-        hint = nearest(str(found), allowed)
-        raise ProblemError(f"kernel: found {found!r}{hint}, allowed are {', '.join(allowed)}")
+    require_one_of("kernel", found, get_args(Kernel))
 
 
 def require_one_dof(*, one_dof: bool, reverse: bool, events: bool) -> None:

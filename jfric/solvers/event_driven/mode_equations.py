@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.contact import rules
 from jfric.contact.reactions import (
     Coupling,
     Reactions,
@@ -32,9 +33,11 @@ from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.numerics.loops import where_any
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.guards import force_limits
-from jfric.solvers.event_driven.pins import pins_are_unique
 from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.state import State, relative_velocities
+from jfric.system.joints import off_velocity
 from jfric.system.load_friction import CarriedRows
+from jfric.system.mechanics import Mechanics
 from jfric.system.piecewise import Inner
 
 
@@ -314,3 +317,83 @@ def project(prepared: Prepared, equations: ModeEquations, state, velocity, gap):
     exact = jnp.sum(select(at, velocity / prepared.own_entry, 0.0), axis=1)
     v = select(at.any(axis=1), exact, v)
     return (put_on_gaps(prepared, q, gap, holds) if prepared.nu else q), v
+
+
+def _by_torques(here: Mechanics, L: Float[Array, "m n"]) -> Float[Array, "k 2 k"]:
+    """Reactions of the pins by unit torques in them."""
+    assert here.tied is not None
+    assert here.pins is not None
+    torques, R = here.R_T[here.pins.at].T, jnp.concatenate([here.R_T, here.W_N])
+    forces = torques + matmul(R.T, matmul(L, torques))
+    return here.pins.of(-matmul(here.tied.force, matmul(here.tied.MJ.T, forces)))
+
+
+def limits_of_pins(here: Mechanics, L, sliding, joint: Float[Array, " e"]) -> Float[Array, " nf"]:
+    """Limits ``r |R|`` of the pins, zeros for all other friction elements. ``L``: reactions of
+    contacts by forces; ``sliding`` (nf,): ratio of friction to its limit; ``joint``: reactions of
+    all joints without the friction of pins that slide."""
+    assert here.pins is not None
+    ratio, free, pins = sliding[here.pins.at], here.pins.of(joint), here.pins
+    found = rules.sliding_limits(free, _by_torques(here, L), ratio, pins.radius)
+    return jnp.zeros_like(sliding).at[pins.at].set(found)
+
+
+def pins_are_unique(here: Mechanics, L, sliding) -> Bool[Array, ""] | bool:
+    """Whether reactions and friction of the pins are unique: joints are not redundant, and torques
+    change the reactions by less than the reactions from which the torques follow."""
+    if here.pins is None or here.tied is None:
+        return True
+    ratio, radius = sliding[here.pins.at], here.pins.radius
+    unique = rules.limits_are_unique(_by_torques(here, L), ratio, radius)
+    return unique & ~here.tied.redundant
+
+
+def put_back(prepared: Prepared, state: State, t, q, v):
+    """Position and velocity at ``t``, on a step from ``state``, corrected to the nearest ones in
+    the metric of the masses that satisfy the constraints: joints, gaps of zero at closed contacts,
+    and at sticking contacts the sliding displacement of the start of the step.
+
+    No displacement is restored at contacts on a belt or a moving base, nor where the sliding
+    velocity is not the rate of a displacement; only their velocity is held, where the next step
+    begins (:func:`jfric.solvers.event_driven.mode_equations.project`).
+    """
+    mechanics = prepared.mechanics
+    varying = mechanics.varying
+    if varying is None or not (varying.rows or varying.joints):
+        return q, v
+    here = prepared.at(t, q, v)
+    tied = here.mechanics.tied
+    if varying.joints is not None and tied is not None:
+        q = varying.joints.put_on(tied, t, q)
+    held = _held(prepared, state)
+    independent = prepared.regular
+    none, size = no_coupling(here.D.dtype), here.D_size
+    R = reaction_operator(here.D, held, none, independent=independent, size=size)
+
+    def change(wanted):
+        """The smallest change of position that displaces the held rows by ``wanted``."""
+        return matvec(here.MW, matvec(R.motion, select(held, wanted, 0.0)))
+
+    if held.shape[0]:
+        nt = prepared.nt
+        slid = mechanics.displacements(state.t, state.q)[:nt] - mechanics.displacements(t, q)[:nt]
+        q = q + change(jnp.concatenate([slid, -mechanics.gaps(t, q)]))
+    # Positions hardly moved: the operators of before suffice for the present directions, and what
+    # they leave after a loose step falls by as much again in the second round.
+    now = here.near(t, q, v)
+    for _ in range(2):
+        if now.mechanics.tied is not None:
+            v = v + off_velocity(now.mechanics.tied, v)
+        v = v - change(relative_velocities(now, t, v))
+    return q, v
+
+
+def _held(prepared: Prepared, state: State) -> Bool[Array, " m"]:
+    """Rows whose displacement the contacts hold."""
+    mechanics = prepared.mechanics
+    held = prepared.active_rows(state.mode)
+    anchored = [b is None and not mechanics.base_functions for b in mechanics.belts]
+    anchored = np.asarray(anchored, bool)
+    if mechanics.varying is not None:
+        anchored[list(mechanics.varying.rolling)] = False
+    return held.at[: prepared.nt].set(anchored & (state.mode == Mode.STICK))

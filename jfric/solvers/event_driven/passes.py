@@ -39,19 +39,15 @@ from jfric.solvers.event_driven.changes import (
     changed,
     choose,
 )
-from jfric.solvers.event_driven.constants import VANISHING, constants
-from jfric.solvers.event_driven.drift import put_back
 from jfric.solvers.event_driven.event_log import Logged, log_changes, remarks
 from jfric.solvers.event_driven.first_event import resolvable
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.impacts import ImpactLimits
-from jfric.solvers.event_driven.in_mode import InMode, in_mode
+from jfric.solvers.event_driven.in_mode import InMode, in_mode, one_motion
 from jfric.solvers.event_driven.inputs import given, late_jumps
-from jfric.solvers.event_driven.load_sharing import one_motion
-from jfric.solvers.event_driven.mode_equations import project
+from jfric.solvers.event_driven.mode_equations import project, put_back
 from jfric.solvers.event_driven.planes import first_step, longest_step, stop
-from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.reported_modes import reported_modes
+from jfric.solvers.event_driven.prepared import VANISHING, Prepared, constants
 from jfric.solvers.event_driven.small_change import change_after
 from jfric.solvers.event_driven.state import (
     State,
@@ -71,6 +67,7 @@ from jfric.solvers.event_driven.transitions import (
     known_after,
     predict,
     release_after_jump,
+    reported_modes,
     several_at_zero,
 )
 from jfric.solvers.event_driven.user_events import (
@@ -83,8 +80,8 @@ from jfric.solvers.event_driven.user_events import (
     with_signs,
 )
 from jfric.solvers.records import Records, write_outputs
-from jfric.system.basis import powers_of_time
 from jfric.system.bounds import numbers_hold
+from jfric.system.functions import powers_of_time
 from jfric.system.naming import with_numbers
 
 

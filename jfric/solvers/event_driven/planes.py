@@ -17,14 +17,21 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
 from jfric.numerics.choice import select
-from jfric.numerics.clock import later
 from jfric.numerics.linear_algebra import eliminate, inverse, matmul, matvec
+from jfric.numerics.tolerances import later
 from jfric.solvers.event_driven.advance import Advance
 from jfric.solvers.event_driven.inputs import basis_after
-from jfric.solvers.event_driven.kinetic import Onset, components, kinetic, plane_limits
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.smooth_piece import SmoothPiece
-from jfric.solvers.event_driven.state import State, relative_velocities, velocity_tolerance
+from jfric.solvers.event_driven.state import (
+    Onset,
+    State,
+    components,
+    kinetic,
+    plane_limits,
+    relative_velocities,
+    velocity_tolerance,
+)
 
 #: Fraction of the time to the end of sliding that a step may take.
 PART = 0.5

@@ -27,25 +27,24 @@ from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.numerics.polynomials import DEGREE, nodes_and_fit, through_ends
 from jfric.numerics.runge_kutta import Stages, stages, tables
-from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.exact_flow import natural_step
 from jfric.solvers.event_driven.first_event import Found, first_event
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
 from jfric.solvers.event_driven.inputs import Given, given
-from jfric.solvers.event_driven.kinetic import plane_limits
 from jfric.solvers.event_driven.mode_equations import reaction_sizes
 from jfric.solvers.event_driven.planes import (
     begun,
     roundings_of_direction,
     without_friction,
 )
-from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.prepared import Prepared, constants
 from jfric.solvers.event_driven.small_change import UNRESOLVED, change_error
 from jfric.solvers.event_driven.smooth_piece import SmoothPiece, smooth_piece
+from jfric.solvers.event_driven.state import plane_limits
 from jfric.solvers.event_driven.varying_piece import regions_of, varying_piece
-from jfric.solvers.generic_change import generic_change
-from jfric.system.basis import powers_of_time
+from jfric.solvers.states import generic_change
+from jfric.system.functions import powers_of_time
 from jfric.system.load_friction import CarriedRows
 
 #: Relative threshold for leading coefficients that count as zero.

@@ -1,5 +1,5 @@
 """Small change that is integrated along with a Runge-Kutta step, see
-:mod:`jfric.solvers.generic_change`.
+:mod:`jfric.solvers.states`.
 
 An explicit step takes a new change, which excites all motions near the actual one: those that decay
 fast must be resolved, too, or the step would let them grow. An implicit step damps them. There a
@@ -18,7 +18,7 @@ from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.runge_kutta import Stages
 from jfric.solvers.event_driven.mode_equations import ModeEquations
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.generic_change import generic_change
+from jfric.solvers.states import generic_change
 
 #: Error of a change that weighs as much as one of the motion: steps that resolve the motion and all
 #: motions close to it stay as they are.

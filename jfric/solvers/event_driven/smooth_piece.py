@@ -23,11 +23,10 @@ from jfric.numerics.linear_algebra import inverse, matmul, matvec, picked
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.guards import Quantities
 from jfric.solvers.event_driven.inputs import Given, basis_after
-from jfric.solvers.event_driven.kinetic import Onset, continued, kinetic, plane_limits
 from jfric.solvers.event_driven.linear_system import LinearSystem, build
 from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.state import State
+from jfric.solvers.event_driven.state import Onset, State, continued, kinetic, plane_limits
 from jfric.system.mechanics import Mechanics
 
 

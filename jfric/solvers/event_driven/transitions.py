@@ -11,23 +11,22 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
-from jfric.contact.contact_lcp import solve_contacts
 from jfric.contact.contact_methods import solve_impulses
 from jfric.contact.contact_problem import ContactProblem
+from jfric.contact.direct_methods import solve_contacts
 from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import diagonal_of, matmul, matvec
 from jfric.numerics.loops import once
 from jfric.numerics.tolerances import tolerances
 from jfric.results.modes import Mode
 from jfric.results.status import Status
-from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step, Values
 from jfric.solvers.event_driven.inputs import Given, basis_after, given
 from jfric.solvers.event_driven.linear_system import linear_system, magnitude_system
 from jfric.solvers.event_driven.mode_equations import (
     mode_equations,
 )
-from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.prepared import Prepared, constants
 from jfric.solvers.event_driven.state import (
     State,
     relative_velocities,
@@ -400,3 +399,9 @@ def known_after(
             parts.append(select(moved, zero[:, g], kept))
     parts.append(state.known[2 * (nt + piecewise.count) :])
     return jnp.concatenate(parts).astype(jnp.int32)
+
+
+def reported_modes(prepared: Prepared, mode, signs: Signs) -> Int[Array, " nt"]:
+    """Modes as reported to users, see :func:`jfric.contact.rules.reported_mode`."""
+    null, in_plane = signs.null[: prepared.nt], prepared.mechanics.in_plane
+    return rules.reported_mode(prepared.kind.frictionless, mode, null, in_plane)

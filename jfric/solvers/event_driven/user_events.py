@@ -25,12 +25,10 @@ from jfric.numerics.polynomials import horner, nodes_and_fit, powers, through_en
 from jfric.numerics.tolerances import ROUNDINGS, tolerances
 from jfric.results.pieces import Point
 from jfric.results.user_events import UserEvents
-from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step
-from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.reported_modes import reported_modes
+from jfric.solvers.event_driven.prepared import Prepared, constants
 from jfric.solvers.event_driven.state import State, Watch, elongations, unlogged
-from jfric.solvers.event_driven.transitions import Signs
+from jfric.solvers.event_driven.transitions import Signs, reported_modes
 
 #: Rounding errors of an interpolant's coefficients, in units of those of the interpolated values.
 INTERPOLATED = 32.0

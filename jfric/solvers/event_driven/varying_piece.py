@@ -24,22 +24,21 @@ from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.guards import Quantities
 from jfric.solvers.event_driven.implicit import Sides, solved
 from jfric.solvers.event_driven.inputs import Given, basis_after
-from jfric.solvers.event_driven.kinetic import Onset, kinetic
 from jfric.solvers.event_driven.linear_system import LinearSystem
 from jfric.solvers.event_driven.mode_equations import (
     ModeEquations,
     coupling_in_mode,
     forces_in_mode,
+    limits_of_pins,
     mode_equations,
 )
-from jfric.solvers.event_driven.pins import limits_of_pins
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.smooth_piece import (
     SmoothPiece,
     by_velocity,
     curved_forces,
 )
-from jfric.solvers.event_driven.state import State
+from jfric.solvers.event_driven.state import Onset, State, kinetic
 from jfric.system.mechanics import Mechanics
 from jfric.system.varying import AbstractEnergies
 

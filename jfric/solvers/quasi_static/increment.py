@@ -22,8 +22,7 @@ from jaxtyping import Array, Bool, Float
 from jfric.numerics.linear_algebra import determinant_sign, diagonal_of, singular_values
 from jfric.numerics.tolerances import tolerance_of
 from jfric.results.modes import Mode
-from jfric.solvers.quasi_static.loading import Target
-from jfric.solvers.quasi_static.state import State
+from jfric.solvers.quasi_static.state import State, Target
 from jfric.system.mechanics import Mechanics
 
 #: Singular values below this fraction of the largest are zero, unless the precision needs more.

@@ -8,16 +8,18 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
+from jfric.errors import ProblemError
 from jfric.numerics.loops import Adjoint, require_adjoint
+from jfric.results.pieces import Piece
 from jfric.solvers.base import AbstractSolver, OnePass, Prepared
 from jfric.solvers.given_forces import ending_at, first_negative_force
-from jfric.solvers.quasi_static.loading import knots
 from jfric.solvers.quasi_static.passes import one_pass
-from jfric.solvers.quasi_static.piece_of_increment import increment_as_piece
-from jfric.solvers.quasi_static.representable import require_quasi_static
-from jfric.solvers.quasi_static.state import State, initial_state, restart
+from jfric.solvers.quasi_static.state import State, initial_state, knots, restart
 from jfric.solvers.states import AbstractState
+from jfric.system.elements import AbstractForce
 from jfric.system.features import require_features, taken_by
+from jfric.system.forces import element_forces, force_keys
+from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 
 
@@ -109,3 +111,65 @@ class QuasiStatic(AbstractSolver):
             return passed.state, passed.records, piece
 
         return OnePass(ending_at(moment, mechanics, until, call))
+
+
+def require_quasi_static(problem: Problem) -> None:
+    """Raise :class:`ProblemError` for elements whose forces are not piecewise linear in the
+    position, and for laws whose friction drops at the onset of sliding: the resulting jump has no
+    quasi-static path."""
+    for where, element in problem.labelled().items():
+        if isinstance(element, AbstractForce):
+            raise ProblemError(
+                f"{where}: the solver quasi-static takes springs with straight lines only, a "
+                f"{type(element).__name__} is not; use a diagram_spring, or the solver "
+                "event-driven"
+            )
+        law = getattr(element, "law", None)
+        if law is not None and law.drops_at_onset:
+            raise ProblemError(
+                f"{where}: with {type(law).__name__} friction drops when sliding begins and "
+                "the system jumps; the solver quasi-static takes laws without such a drop, "
+                "such as mu, and the solver event-driven takes all"
+            )
+
+
+def increment_as_piece(
+    problem: Problem, mechanics: Mechanics, old: State, new: State, slip
+) -> Piece:
+    """Piece on the straight line between two states, on which contacts slide by ``slip`` (nt,)."""
+    nt = mechanics.n_contacts
+    h = new.t - old.t
+    events = new.event_count - old.event_count
+    keys = list(force_keys(problem).values())
+    rate = jnp.where(h > 0, (new.z - old.z) / jnp.where(h > 0, h, 1.0), 0.0)
+
+    def line(a, b):
+        return jnp.stack([a, b - a])
+
+    def forces(s):
+        # A support that jumps moves in proportion to the increment, like the system.
+        base = (s.z, rate)
+        return element_forces(problem, mechanics, keys, s.t, s.q, new.v, new.segment, base)
+
+    return Piece(
+        t=old.t,
+        end=new.t,
+        h=h,
+        q=line(old.q, new.q),
+        v=new.v[None],
+        a=jnp.zeros_like(new.v)[None],
+        lambda_t=line(old.lambda_t, new.lambda_t),
+        lambda_n=line(old.lambda_n, new.lambda_n),
+        mode=new.recorded[:nt],
+        segment=new.recorded[nt:],
+        events_before=old.event_count,
+        events=events,
+        impacts=jnp.zeros_like(events),
+        event_time=old.t,
+        problem=problem,
+        mechanics=mechanics,
+        v_before=old.v,
+        slip=slip,
+        jumps=~old.stage.on_line,
+        forces=line(forces(old), forces(new)) if keys else None,
+    )

@@ -10,23 +10,30 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-from jfric.errors import ProblemError, nearest
-from jfric.numerics.clock import sooner
+from jfric.contact import rules
+from jfric.errors import ProblemError, nearest, require_one_of
 from jfric.numerics.linear_algebra import diagonal_of
 from jfric.numerics.loops import Adjoint, require_adjoint
+from jfric.numerics.tolerances import sooner
+from jfric.results.modes import Mode
 from jfric.results.status import Flag, Status
 from jfric.solvers.base import AbstractSolver, OnePass
-from jfric.solvers.generic_change import generic_change
 from jfric.solvers.given_forces import first_negative_force
 from jfric.solvers.records import Records
-from jfric.solvers.smoothed.contact import damper
-from jfric.solvers.smoothed.friction import CURVES, Curve
-from jfric.solvers.smoothed.motion import Settings, local
-from jfric.solvers.states import MotionState
+from jfric.solvers.smoothed.friction import (
+    BREAKAWAY,
+    CURVES,
+    Curve,
+    damper,
+    friction_forces,
+    normal_forces,
+)
+from jfric.solvers.states import Local, MotionState, generic_change
 from jfric.system.features import require_features, taken_by
 from jfric.system.fields import Scalar
+from jfric.system.forces import applied_force, normal_forces_at
 from jfric.system.function_checks import refuse_jumping_bases
 from jfric.system.inertia import require_inertia
 from jfric.system.mechanics import Mechanics
@@ -70,7 +77,7 @@ class Smoothed(AbstractSolver):
     Friction rises from zero over a velocity of the order ``width`` [m/s or rad/s] along the curve
     ``law``: ``"tanh"``, ``"arctan"`` or ``"sqrt"`` (:mod:`jfric.solvers.smoothed.friction`).
     Unilateral contacts become springs of ``contact_stiffness`` [N/m] with a damper that gives
-    their coefficient of restitution (:mod:`jfric.solvers.smoothed.contact`); impacts without
+    their coefficient of restitution (:mod:`jfric.solvers.smoothed.friction`); impacts without
     tangential impulse cannot be represented.
 
     Its results are biased: contacts creep where they should stick, and all results have an error of
@@ -108,11 +115,7 @@ class Smoothed(AbstractSolver):
     max_steps: int = eqx.field(static=True, default=1_000_000)
 
     def __check_init__(self):
-        if self.law not in CURVES:
-            raise ProblemError(
-                f"law: found {self.law!r}{nearest(self.law, CURVES)}, allowed are "
-                f"{', '.join(CURVES)}"
-            )
+        require_one_of("law", self.law, CURVES)
         require_adjoint(self.adjoint)
         if self.diffrax_adjoint is not None and self.adjoint == "auto":
             raise ProblemError(
@@ -261,7 +264,7 @@ class Smoothed(AbstractSolver):
 
     def _change(self, mechanics: Mechanics):
         """Small change of positions and velocities that is integrated along where derivatives are
-        required, see :mod:`jfric.solvers.generic_change`."""
+        required, see :mod:`jfric.solvers.states`."""
         if self.adjoint == "none":
             return None
         change = generic_change(jnp.sqrt(diagonal_of(mechanics.M)))
@@ -325,3 +328,54 @@ def _status(result):
         result == diffrax.RESULTS.max_steps_reached, int(Status.MAX_STEPS), int(Status.STALLED)
     )
     return jnp.where(result == diffrax.RESULTS.successful, int(Status.OK), stalled)
+
+
+class Settings(NamedTuple):
+    """Settings of smoothing, and an extra force; arrays, so that derivatives pass through."""
+
+    width: Float[Array, ""]
+    stiffness: Float[Array, ""]
+    damping: Float[Array, " nu"]
+    #: Extra constant force.
+    force: Float[Array, " n"]
+
+
+def local(mechanics: Mechanics, settings: Settings, curve: str, t, q, v) -> Local:
+    """Accelerations, reactions and modes at ``(t, q, v)`` under smoothed laws."""
+    z, z_dot = mechanics.base_motion(t)
+    piecewise = mechanics.piecewise
+    x = piecewise.directions @ q + piecewise.base_directions @ z
+    rate = piecewise.directions @ v + piecewise.base_directions @ z_dot
+    segment = piecewise.segment_at(x, rate)
+    f = applied_force(mechanics, t, q, v, segment) + settings.force
+    lambda_n = normal_forces(mechanics, t, q, v, settings.stiffness, settings.damping)
+    given = normal_forces_at(mechanics, t, q, v, segment)
+    normal_force = jnp.concatenate([given, lambda_n])
+    gamma = mechanics.sliding_velocities(t, v)
+    lambda_t = friction_forces(mechanics, gamma, normal_force, settings.width, curve)
+    f = f + mechanics.R_T.T @ lambda_t + mechanics.W_N.T @ lambda_n
+    if mechanics.reacting:
+        rates = mechanics.rates_by_contacts(t, q, v, lambda_t, lambda_n, gamma)
+        f = f + mechanics.reaction_to_rates(rates)
+    return Local(
+        a=mechanics.M_inverse @ f,
+        lambda_t=lambda_t,
+        lambda_n=lambda_n,
+        mode=_modes(mechanics, settings, t, q, gamma),
+        segment=piecewise.shown(segment),
+    )
+
+
+def _modes(mechanics: Mechanics, settings: Settings, t, q, gamma) -> Int[Array, " nt"]:
+    """Modes in the sense of the exact law: creep below the width counts as stick."""
+    widths = jnp.asarray(
+        [BREAKAWAY if law.drops_at_onset else 1.0 for law in mechanics.laws], gamma.dtype
+    )
+    frictionless = np.asarray(mechanics.frictionless, bool)
+    mode = rules.closed_mode(frictionless, gamma, widths * settings.width)
+    mode = rules.reported_mode(frictionless, mode)
+    if mechanics.n_unilateral:
+        nf = mechanics.n_friction
+        is_open = mechanics.gaps(t, q) >= 0
+        mode = mode.at[nf:].set(jnp.where(is_open, Mode.OPEN, mode[nf:]))
+    return mode.astype(jnp.int32)

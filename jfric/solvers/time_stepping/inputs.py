@@ -13,8 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jfric.numerics.linear_algebra import matmul, matvec
-from jfric.solvers.time_stepping.scheme import Scheme
-from jfric.solvers.time_stepping.tolerance import is_negative
+from jfric.solvers.time_stepping.prepared import Scheme, is_negative
 from jfric.system.mechanics import Mechanics
 
 

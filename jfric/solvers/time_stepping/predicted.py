@@ -31,9 +31,7 @@ from jfric.numerics.tolerances import tolerance_of
 from jfric.results.modes import Mode
 from jfric.results.status import Status
 from jfric.solvers.time_stepping.inputs import StepInputs
-from jfric.solvers.time_stepping.prepared import Prepared
-from jfric.solvers.time_stepping.state import Motion
-from jfric.solvers.time_stepping.tolerance import DEPENDENT
+from jfric.solvers.time_stepping.prepared import DEPENDENT, Motion, Prepared
 from jfric.system.joints import ROUNDS, TOLERANCE, Tied
 from jfric.system.mechanics import Mechanics
 

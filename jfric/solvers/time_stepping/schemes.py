@@ -1,16 +1,184 @@
 """The schemes: Moreau-Jean, the midpoint rule, and the stabilised midpoint rule."""
 
-from __future__ import annotations
-
-from typing import ClassVar
+# No annotations as text here: equinox must see which of them are abstract.
+import abc
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 
-from jfric.contact.contact_methods import Method
-from jfric.numerics.loops import Adjoint
-from jfric.solvers.time_stepping.scheme import Scheme
-from jfric.solvers.time_stepping.solver import AbstractTimeStepping
+from jfric.contact.contact_methods import Method, require_method
+from jfric.errors import ProblemError
+from jfric.numerics.limits import require_step
+from jfric.numerics.loops import Adjoint, require_adjoint
+from jfric.solvers.base import REST, AbstractSolver, OnePass, begin_anew
+from jfric.solvers.fixed_step import half_step, require_positive_step
+from jfric.solvers.records import Records, empty_records
+from jfric.solvers.states import AbstractState
+from jfric.solvers.time_stepping.prepared import (
+    Prepared,
+    Scheme,
+    State,
+    initial_state,
+    prepare,
+    start_at,
+    with_step,
+)
+from jfric.solvers.time_stepping.run import run
+from jfric.system.features import require_features, taken_by
 from jfric.system.fields import Scalar, scalar
+from jfric.system.function_checks import refuse_jumping_bases
+from jfric.system.inertia import require_inertia
+from jfric.system.laws import Coulomb
+from jfric.system.problem import Problem
+
+
+class AbstractTimeStepping(AbstractSolver):
+    """A time-stepping scheme with the fixed step ``dt``."""
+
+    dt: eqx.AbstractVar[Any]
+    method: eqx.AbstractVar[str]
+    max_steps: eqx.AbstractVar[int]
+    max_events: eqx.AbstractVar[int]
+    adjoint: eqx.AbstractVar[Adjoint]
+
+    state_type: ClassVar[type[AbstractState]] = AbstractState
+    logs_events: ClassVar[bool] = True
+    takes: ClassVar[frozenset[str]] = taken_by("moreau-jean")
+    remark: ClassVar[str] = (
+        "derivatives miss how switching times move, at any step; use jfric.EventDriven"
+    )
+
+    @property
+    @abc.abstractmethod
+    def scheme(self) -> Scheme:
+        """Weights and rules that distinguish this scheme from the others."""
+
+    def require(self, problem: Problem) -> None:
+        """Raise :class:`jfric.ProblemError` for what this scheme cannot represent."""
+        require_inertia(problem)
+        refuse_jumping_bases(problem, f"the solver {self.label}")
+        require_features(problem, f"the solver {self.label}", self.takes)
+        require_time_stepping(problem, self)
+
+    def require_duration(self, duration: float) -> None:
+        """Raise :class:`jfric.ProblemError` where ``duration`` [s] takes too many steps."""
+        require_step(self.dt, duration)
+
+    def refined(self, problem: Problem) -> Self:
+        """Copy of this scheme with half the step."""
+        return half_step(self)
+
+    def prepare(self, problem: Problem, end=None) -> Prepared:
+        """The assembled problem with the matrices of a step."""
+        del end
+        return prepare(problem, self.scheme, self.dt, self.method)
+
+    def start(self, problem: Problem, prepared: Prepared) -> State:
+        """State at the problem's start time."""
+        return initial_state(problem, prepared)
+
+    def restart(self, prepared: Prepared, start: AbstractState) -> State:
+        """Initial state of a run that continues an earlier one.
+
+        The end of another solver's run provides time, position and velocity only.
+        """
+        if not isinstance(start, State):
+            return start_at(prepared, start.t, start.q, start.v)
+        return eqx.tree_at(
+            lambda s: (s.iterations, s.residual),
+            begin_anew(start),
+            (jnp.asarray(0, jnp.int32), jnp.zeros_like(start.residual)),
+        )
+
+    def one_pass(
+        self, problem: Problem, prepared: Prepared, state: State, ts, until, force
+    ) -> OnePass:
+        """One step of length ``dt``, or less to end at ``until``; outputs are not written."""
+        del problem, state
+
+        def call(s: State, records: Records, on):
+            left = until - s.t
+            h = jnp.where(left < (1.0 + REST) * prepared.h, left, prepared.h)
+            on = on & (h > 0.0)
+            step = with_step(prepared, jnp.where(on, h, prepared.h))
+            end = s.t + jnp.where(on, step.h, 0.0)
+            none = empty_records(prepared.mechanics)
+            nothing = jnp.zeros((0,), s.t.dtype)
+            new, _ = run(step, s, none, nothing, end, force, max_steps=1, adjoint="forward")
+            new = eqx.tree_at(lambda s: s.t, new, jnp.where(on, s.t + h, s.t))
+            return new, records, None
+
+        return OnePass(call)
+
+    def run(
+        self, problem: Problem, prepared: Prepared, state: State, records: Records, ts, until, force
+    ) -> tuple[State, Records]:
+        """Run blocks of steps to ``until`` [s]; returns the state and the filled buffers."""
+        del problem
+        new, records = run(
+            prepared,
+            state,
+            records,
+            ts,
+            until,
+            force,
+            max_steps=self.max_steps,
+            adjoint=self.adjoint,
+        )
+        # A remainder of rounding errors is no step.
+        arrives = (new.t < until) & (new.t >= until - REST * prepared.h)
+        return eqx.tree_at(lambda s: s.t, new, jnp.where(arrives, until, new.t)), records
+
+
+def require_time_stepping(problem: Problem, solver: Any) -> None:
+    """Raise :class:`jfric.ProblemError` for invalid fields of a scheme, and for problems that the
+    scheme cannot represent; numbers under tracing are not checked."""
+    require_positive_step(solver.dt)
+    weight = getattr(solver, "sliding_weight", 1.0)
+    _number("sliding_weight", weight, lambda x: 0.0 < x <= 1.0, "must lie above 0 and up to 1")
+    scheme = solver.scheme
+    _number("theta", scheme.theta, lambda x: 0.0 <= x <= 1.0, "must lie between 0 and 1")
+    for name in ("max_steps", "max_events"):
+        least = 1 if name == "max_steps" else 0
+        if getattr(solver, name) < least:
+            raise ProblemError(f"{name}: found {getattr(solver, name)}, must be at least {least}")
+    require_adjoint(solver.adjoint)
+    elements = problem.labelled("friction", "contact")
+    require_method(solver.method, len(elements))
+    for name, element in elements.items():
+        if getattr(element, "polygon", None) is not None:
+            raise ProblemError(
+                f"{name}.polygon: a step does not end where an edge does, which time "
+                "stepping cannot represent; use the solver event-driven"
+            )
+        if getattr(element, "spin", None) is not None:
+            raise ProblemError(
+                f"{name}.spin: found a disc that slips and spins, whose limits are no "
+                "cone, which time stepping cannot represent; use the solver event-driven"
+            )
+    planes = [element for element in elements.values() if getattr(element, "plane", None)]
+    require_method(solver.method, len(elements), in_planes=bool(planes))
+    if scheme.rests:
+        return
+    for name, element in elements.items():
+        law = element.law
+        if law is not None and not isinstance(law, Coulomb):
+            raise ProblemError(
+                f"{name}: the law {type(law).__name__} needs a contact at rest, which the plain "
+                "midpoint rule does not have, nor Moreau-Jean with a sliding_weight below 1; use "
+                "StabilisedMidpoint or MoreauJean"
+            )
+
+
+def _number(name: str, value: Any, valid, message: str) -> None:
+    if isinstance(value, Tracer):
+        return
+    array = np.asarray(value)
+    if array.ndim == 0 and not valid(float(array)):
+        raise ProblemError(f"{name}: found {float(array):g}, {message}")
 
 
 class MoreauJean(AbstractTimeStepping):
@@ -77,7 +245,23 @@ class MoreauJean(AbstractTimeStepping):
         return Scheme(self.theta, kappa=kappa, middle=False, stops=False)
 
 
-class Midpoint(AbstractTimeStepping):
+class AbstractMidpoint(AbstractTimeStepping):
+    """A midpoint rule; it is stabilised if it ``stops``."""
+
+    stops: ClassVar[bool]
+
+    dt: Scalar = eqx.field(converter=scalar)
+    method: Method = eqx.field(static=True, default="auto")
+    max_steps: int = eqx.field(static=True, default=1_000_000)
+    max_events: int = eqx.field(static=True, default=256)
+    adjoint: Adjoint = eqx.field(static=True, default="auto")
+
+    @property
+    def scheme(self) -> Scheme:
+        return Scheme(0.5, kappa=1.0, middle=True, stops=self.stops)
+
+
+class Midpoint(AbstractMidpoint):
     """Midpoint rule with the fixed step ``dt`` [s], as published, without stabilisation::
 
         M (v+ - v) = h f(t + h/2, (q + q+)/2, (v + v+)/2) + W^T P,     q+ = q + h (v + v+)/2
@@ -99,19 +283,10 @@ class Midpoint(AbstractTimeStepping):
     """
 
     name: ClassVar[str] = "midpoint"
-
-    dt: Scalar = eqx.field(converter=scalar)
-    method: Method = eqx.field(static=True, default="auto")
-    max_steps: int = eqx.field(static=True, default=1_000_000)
-    max_events: int = eqx.field(static=True, default=256)
-    adjoint: Adjoint = eqx.field(static=True, default="auto")
-
-    @property
-    def scheme(self) -> Scheme:
-        return Scheme(0.5, kappa=1.0, middle=True, stops=False)
+    stops: ClassVar[bool] = False
 
 
-class StabilisedMidpoint(AbstractTimeStepping):
+class StabilisedMidpoint(AbstractMidpoint):
     """Midpoint rule that stops: a sticking contact gets zero sliding velocity.
 
     The step is that of :class:`Midpoint`, of length ``dt`` [s]; then the sliding velocities of
@@ -126,13 +301,4 @@ class StabilisedMidpoint(AbstractTimeStepping):
     """
 
     name: ClassVar[str] = "stabilised-midpoint"
-
-    dt: Scalar = eqx.field(converter=scalar)
-    method: Method = eqx.field(static=True, default="auto")
-    max_steps: int = eqx.field(static=True, default=1_000_000)
-    max_events: int = eqx.field(static=True, default=256)
-    adjoint: Adjoint = eqx.field(static=True, default="auto")
-
-    @property
-    def scheme(self) -> Scheme:
-        return Scheme(0.5, kappa=1.0, middle=True, stops=True)
+    stops: ClassVar[bool] = True

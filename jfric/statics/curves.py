@@ -1,36 +1,154 @@
-"""Paths of equilibria of mechanisms: curves of states in fixed modes, followed by their arc.
-
-With ``u = (x / scale, p / span)`` the point at the distance ``s`` from ``u_0`` satisfies::
-
-    F(x, p) = 0,    d . (u - u_0) = s
-
-``d`` is the tangent at ``u_0``. The curve may turn around in the parameter (a limit point), which
-needs no special treatment here.
-"""
+"""Branches of equilibria over a parameter: of systems whose equations are linear in each mode, and
+of mechanisms, by their arc."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from jfric.numerics.continuation import Lengths, run, zero
-from jfric.results.modes import Mode
-from jfric.statics.all_equilibria import Equilibria, position_equilibria
+from jfric.statics.all_equilibria import Equilibria, equilibria, position_equilibria
 from jfric.statics.branch import Branch
-from jfric.statics.branch_point import BranchPoint, Linearised
+from jfric.statics.branch_point import (
+    BranchPoint,
+    HalfBranch,
+    Linearised,
+    Scales,
+    branch_point,
+    linearised,
+    on_host,
+    scales_at,
+)
 from jfric.statics.follower import Curves, Piece, Place
-from jfric.statics.mode_change import HalfBranch, Scales
-from jfric.statics.position_problem import Facts, at_rest, facts_of, linearise, state_equations
-from jfric.statics.position_search import scales_of
-from jfric.statics.reading import AT_CHANGE, Reading, modes_of
+from jfric.statics.position_problem import (
+    at_rest,
+    position_equations,
+    scales_of,
+    state_equations,
+)
+from jfric.statics.static_problem import AT_CHANGE, Reading, in_modes, static_problem
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
+
+PointAt = Callable[[float, np.ndarray], BranchPoint]
+
+#: Length, as a part of the interval, below which a step ends a branch.
+SHORTEST = 1e-9
+
+
+class Straight(Piece):
+    """A branch whose coordinate is the parameter, ahead of the place ``here``."""
+
+    def __init__(self, point: PointAt, here: Place, limits: tuple[float, float]):
+        self._point, self._mode = point, here.way.mode
+        self._side = 1.0 if here.way.dp > 0 else -1.0
+        self._target = limits[1] if self._side > 0 else limits[0]
+        self._span = limits[1] - limits[0]
+        self.begin = self.at(here.p)
+        self.here = self.place(self.begin)
+
+    def at(self, s: float) -> BranchPoint:
+        """The point at the value ``s`` of the parameter."""
+        return self._point(s, self._mode)
+
+    def step(self, size: float) -> float:
+        p = self.here.p
+        room = abs(self._target - p)
+        if room <= 1e-14 * max(self._span, abs(p)):
+            return 0.0
+        return self._side * min(size, room)
+
+    def place(self, point: BranchPoint) -> Place:
+        x, dx = np.asarray(point.x), np.asarray(point.dx)
+        dx = dx if np.all(np.isfinite(dx)) else np.zeros_like(x)
+        return Place(float(point.p), x, HalfBranch(self._mode, self._side * dx, self._side))
+
+    def passed(self, start: Place, last: BranchPoint) -> BranchPoint | None:
+        low, high = sorted((self.here.p, float(last.p)))
+        same = np.array_equal(self._mode, start.way.mode) and self._side * start.way.dp > 0
+        return self.at(start.p) if same and low < start.p < high else None
+
+
+class StraightPaths(Curves):
+    """The branches over the parameter ``name``, each followed by the parameter itself."""
+
+    def __init__(self, problem: Problem, name: str, t, span: float, starts: int):
+        super().__init__(problem, name, t, span)
+        self.many = starts
+        self.point = on_host(_linear_point, problem, name, t)
+        self.reading = on_host(_linear_reading, problem, name, t)
+        self.linearise = on_host(_linear_equations, problem, name, t)
+        static = eqx.filter_eval_shape(static_problem, problem)
+        self.n, self.names, self.rubs = len(static.axes), static.names, static.rubs
+        self.first, self.lengths = span, Lengths(span, SHORTEST * span)
+        self.nu = len(problem.labelled("contact"))
+
+    def equilibria(self, value: float) -> Equilibria:
+        problem = set_parameters(self.problem, {self.name: value})
+        found = equilibria(problem, t=self.t, starts=self.many)
+        assert isinstance(found, Equilibria)
+        return found
+
+    def scales(self, value: float, x: np.ndarray, mode: np.ndarray) -> Scales:
+        """Magnitudes of the unknowns around a state."""
+        del x
+        return scales_at(self.point(value, mode), self.n, self.span)
+
+    def piece(self, here: Place, limits: tuple[float, float], scales: Scales) -> Straight:
+        del scales
+        return Straight(self.point, here, limits)
+
+    def upright(self, way: HalfBranch) -> bool:
+        return way.dp == 0.0
+
+    def larger(self, scales: Scales, last: BranchPoint) -> Scales:
+        return scales_at(last, self.n, self.span, scales)
+
+    def passes(self, branch: Branch, p: float, x: np.ndarray, ways: list, scales: Scales) -> bool:
+        """Whether ``branch`` goes through the state ``x`` at ``p`` (and, if given, along
+        ``ways[0]``)."""
+        del scales
+        size = np.maximum(np.abs(x), 1e-6 * np.max(np.abs(x), initial=0.0))
+        scale = np.where(size > 0, size, 1.0)
+        for part in branch.segments():
+            low, high = np.min(branch.parameter[part]), np.max(branch.parameter[part])
+            slack = 1e-9 * max(abs(low), abs(high), 1e-300)
+            if not low - slack <= p <= high + slack:
+                continue
+            mode = branch.mode[part.start]
+            if low == high:
+                continue
+            if ways:
+                side = ways[0].dp
+                if not np.array_equal(mode, ways[0].mode) or not low <= p + side * slack <= high:
+                    continue
+            there = self.point(p, mode).x
+            if np.all(np.abs(there - x) <= 1e-7 * np.maximum(scale, np.max(np.abs(x)))):
+                return True
+        return False
+
+
+def _linear_point(problems, t, p, mode) -> BranchPoint:
+    return branch_point(lambda p: static_problem(problems(p), t), p, mode)
+
+
+def _linear_reading(problems, t, p, x) -> Reading:
+    return static_problem(problems(p), t).reading(x)[1]
+
+
+def _linear_equations(problems, t, p, mode, x) -> Linearised:
+    def equations(p):
+        static = static_problem(problems(p), t)
+        return lambda x: in_modes(*static.reading(x), mode)
+
+    return linearised(equations, p, x)
+
+
+LineariseAt = Callable[[float, np.ndarray, np.ndarray], Linearised]
 
 #: Most steps of Newton's method, and size of its last one.
 STEPS, NEAR = 12, 1e-11
@@ -38,27 +156,25 @@ STEPS, NEAR = 12, 1e-11
 SAME = 1e-7
 
 
-class PositionKernel(NamedTuple):
-    """A mechanism as functions of the parameter and the state: equations around the state, readings
-    of the contacts there, and the magnitudes of the unknowns."""
-
-    linearise: Callable[[float, np.ndarray, np.ndarray], Linearised]
-    reading: Callable[[float, np.ndarray], Reading]
-    scales: Callable[[float], np.ndarray]
-    facts: Facts
-
-
 class Arc(Piece):
-    """The curve near the place ``here``."""
+    """The curve of states in fixed modes near the place ``here``.
+
+    With ``u = (x / scale, p / span)`` the point at the distance ``s`` from ``u_0`` satisfies::
+
+        F(x, p) = 0,    d . (u - u_0) = s
+
+    ``d`` is the tangent at ``u_0``. The curve may turn around in the parameter (a limit point),
+    which needs no special treatment here.
+    """
 
     def __init__(
         self,
-        kernel: PositionKernel,
+        linearise: LineariseAt,
         here: Place,
         scales: Scales,
         limits: tuple[float, float],
     ):
-        self.kernel, self.here, self.scales, self.limits = kernel, here, scales, limits
+        self.linearise, self.here, self.scales, self.limits = linearise, here, scales, limits
         self.mode = here.way.mode
         d = np.append(here.way.dx / scales.x, here.way.dp / scales.p)
         #: Unit tangent (m + 1,) at ``u0``.
@@ -101,7 +217,7 @@ class Arc(Piece):
         return self._point(s, u, rate, at)
 
     def _linearised(self, u: np.ndarray) -> Linearised:
-        return self.kernel.linearise(u[-1] * self.scales.p, self.mode, u[:-1] * self.scales.x)
+        return self.linearise(u[-1] * self.scales.p, self.mode, u[:-1] * self.scales.x)
 
     def _bordered(self, at: Linearised) -> np.ndarray:
         r = np.asarray(at.r)[:, None] * self.scales.p
@@ -191,10 +307,17 @@ class PositionPaths(Curves):
 
     def __init__(self, problem: Problem, name: str, t, span: float):
         super().__init__(problem, name, t, span)
-        self.kernel = _kernel(problem, name, t)
-        facts = self.kernel.facts
-        self.n, self.names, self.joints = facts.n, facts.names, facts.joints
-        self.nu, self.opposed = facts.nu, facts.opposed
+        self.reading = on_host(_reading, problem, name, t)
+        self.linearise = on_host(_linearised, problem, name, t)
+        self.known_scales = on_host(_scales, problem, name, t)
+        rest = eqx.filter_eval_shape(at_rest, problem, t)
+        self.turns, self.rubs = np.asarray(rest.turns), rest.rubs
+        self.n, self.names, self.joints = (
+            rest.mechanics.n,
+            rest.mechanics.contact_names,
+            rest.joints,
+        )
+        self.nu, self.opposed = rest.nu, rest.mechanics.opposed
 
     def equilibria(self, value: float) -> Equilibria:
         found = position_equilibria(set_parameters(self.problem, {self.name: value}), self.t)
@@ -207,7 +330,7 @@ class PositionPaths(Curves):
     def scales(self, value: float, x: np.ndarray, mode: np.ndarray) -> Scales:
         """Magnitudes of the unknowns around a state."""
         del mode
-        known, turns = self.kernel.scales(value).copy(), np.asarray(self.kernel.facts.turns)
+        known, turns = np.array(self.known_scales(value)), self.turns
         lengths = np.append(~turns, np.zeros(len(x) - len(turns), bool))
         forces = np.arange(len(x)) >= len(turns)
         for group in (lengths, forces):
@@ -215,17 +338,8 @@ class PositionPaths(Curves):
             known[group] = largest
         return Scales(known, self.span)
 
-    def choices(self, p: float, x: np.ndarray, scales: Scales) -> list[tuple[Mode, ...]]:
-        facts = self.kernel.facts
-        length, force = (np.max(part) for part in (scales.x[: self.n], scales.x[self.n :]))
-        reading = self.kernel.reading(p, x)
-        return modes_of(reading, facts.rubs, AT_CHANGE * length, AT_CHANGE * force)
-
-    def linearise(self, p: float, mode: np.ndarray, x: np.ndarray) -> Linearised:
-        return self.kernel.linearise(p, mode, x)
-
     def piece(self, here: Place, limits: tuple[float, float], scales: Scales) -> Arc:
-        return Arc(self.kernel, here, scales, limits)
+        return Arc(self.linearise, here, scales, limits)
 
     def passes(self, branch: Branch, p: float, x: np.ndarray, ways: list, scales: Scales) -> bool:
         """Whether ``branch`` goes through the state ``x`` at ``p`` (and, if given, along
@@ -247,56 +361,23 @@ class PositionPaths(Curves):
                 continue
             way = HalfBranch(mode, d[:-1] * scales.x, float(d[-1] * scales.p))
             here = Place(float(branch.parameter[i]), rows[i][:-1] * scales.x, way)
-            arc = Arc(self.kernel, here, scales, (p, p))
+            arc = Arc(self.linearise, here, scales, (p, p))
             if np.max(np.abs(np.asarray(arc.at(along).x) - u)) <= SAME:
                 return True
         return False
 
 
-def _kernel(problem: Problem, name: str, t) -> PositionKernel:
-    arrays, structure = eqx.partition((problem, t), eqx.is_array)
-    known: list[Facts] = []
+def _reading(problems, t, p, x) -> Reading:
+    return state_equations(at_rest(problems(p), t), x)[2]
 
-    def parts(arrays, p) -> Any:
-        problem, t = eqx.combine(arrays, structure)
-        problem = set_parameters(problem, {name: p})
-        rest = at_rest(problem, t)
-        known.append(facts_of(problem, rest.mechanics))
-        return rest
 
-    jax.eval_shape(parts, arrays, jnp.zeros(()))
-    facts = known[0]
+def _scales(problems, t, p) -> Float[Array, " m"]:
+    return scales_of(at_rest(problems(p), t))
 
-    @jax.jit
-    def linearised(arrays, p, mode, x):
-        def along(p):
-            found, A, G = linearise(parts(arrays, p), facts, mode, x)
-            return (found.residual, found.margin), (A, G, found.used)
 
-        p = jnp.asarray(p, jnp.result_type(float))
-        (F, margin), (r, drift), (A, G, used) = jax.jvp(
-            along, (p,), (jnp.ones_like(p),), has_aux=True
-        )
-        return Linearised(A=A, r=r, defect=F, G=G, margin=margin, drift=drift, used=used)
+def _linearised(problems, t, p, mode, x) -> Linearised:
+    def equations(p):
+        rest = at_rest(problems(p), t)
+        return lambda x: position_equations(rest, mode, x)
 
-    @jax.jit
-    def reading(arrays, p, x):
-        return state_equations(parts(arrays, p), x)[2]
-
-    @jax.jit
-    def scales(arrays, p):
-        return scales_of(parts(arrays, p), facts)
-
-    @functools.lru_cache(maxsize=512)
-    def at(p: float, mode: bytes, x: bytes) -> Linearised:
-        own = np.frombuffer(mode, np.int32), np.frombuffer(x)
-        return jax.device_get(linearised(arrays, np.asarray(p), *own))
-
-    return PositionKernel(
-        linearise=lambda p, mode, x: at(
-            float(p), np.asarray(mode, np.int32).tobytes(), np.asarray(x, float).tobytes()
-        ),
-        reading=lambda p, x: jax.device_get(reading(arrays, np.asarray(p), x)),
-        scales=lambda p: np.array(scales(arrays, np.asarray(p))),
-        facts=facts,
-    )
+    return linearised(equations, p, x)
