@@ -173,6 +173,7 @@ from .sweeps import sweep as sweep
 from .system.body import Body as Body
 from .system.body import Gravity as Gravity
 from .system.body import Ground as Ground
+from .system.body import Link as Link
 from .system.body import LinkSpring as LinkSpring
 from .system.bristle import BoucWen as BoucWen
 from .system.bristle import Dahl as Dahl
@@ -229,7 +230,6 @@ from .system.line_elements import Drag as Drag
 from .system.line_elements import ForceField as ForceField
 from .system.line_elements import Pendulum as Pendulum
 from .system.line_elements import PolynomialSpring as PolynomialSpring
-from .system.link import Link as Link
 from .system.linkage import Gear as Gear
 from .system.linkage import Joint as Joint
 from .system.linkage import Pin as Pin

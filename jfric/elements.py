@@ -3,7 +3,7 @@
 Laws of friction are in :mod:`jfric.laws`, functions of time in :mod:`jfric.functions`.
 """
 
-from jfric.system.body import Body, Gravity, Ground, LinkSpring
+from jfric.system.body import Body, Gravity, Ground, Link, LinkSpring
 from jfric.system.bristle import AbstractBristle, BoucWen, Dahl, DirectionalLoss, LuGre, RateState
 from jfric.system.controller import (
     AbstractController,
@@ -40,7 +40,6 @@ from jfric.system.hysteresis import (
     MaxwellSlip,
 )
 from jfric.system.line_elements import AbstractForce, Drag, ForceField, Pendulum, PolynomialSpring
-from jfric.system.link import Link
 from jfric.system.linkage import Gear, Joint, Pin, Rolling, Slider, Weld
 from jfric.system.motor import Motor
 from jfric.system.state import State

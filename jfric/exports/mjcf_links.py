@@ -10,8 +10,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from jfric.errors import ProblemError
+from jfric.system.body import GROUND, Link
 from jfric.system.description import AbstractProblem, element_label
-from jfric.system.link import GROUND, Link
 
 #: Mass [kg] and inertia [kg m^2] of a moving body that has none.
 LIGHT = 1e-9

@@ -20,11 +20,10 @@ from jfric.files.scalar_codecs import NUMBER, Choice, Flag, Text
 from jfric.files.table_codecs import Names, Record
 from jfric.numerics.printing import Shown, printable
 from jfric.optional import import_mujoco
-from jfric.system.body import Gravity
+from jfric.system.body import GROUND, Gravity, Link, coordinates_of
 from jfric.system.elements import Contact, Friction
 from jfric.system.joint_equations import in_loop
 from jfric.system.line_elements import Damper, Spring
-from jfric.system.link import GROUND, Link, coordinates_of
 from jfric.system.linkage import Joint, Pin
 from jfric.system.problem import InitialState
 

@@ -18,11 +18,10 @@ from jfric.files.scalar_codecs import NUMBER, Choice, Number, Text, Whole
 from jfric.files.table_codecs import Either, List, Names, Record
 from jfric.numerics import limits
 from jfric.results.formulas import require_formulas
-from jfric.system.body import dofs_of
+from jfric.system.body import coordinates_of, dofs_of
 from jfric.system.elements import SECTIONS
 from jfric.system.fields import About, scalar
 from jfric.system.functions_of_state import SECTIONS_WITH_FUNCTIONS, require_functions
-from jfric.system.link import coordinates_of
 from jfric.system.massless import eliminate_massless
 from jfric.system.model import build
 from jfric.system.naming import MATRICES, START, matrix_dimension

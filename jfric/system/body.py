@@ -1,13 +1,19 @@
-"""Rigid bodies that move in a plane, the ground, gravity, and springs between their points."""
+"""Rigid bodies as data: in a plane with the ground, gravity and springs between their points, and
+in space, where joints connect them to a tree."""
 
 from __future__ import annotations
 
+import functools
+import re
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 import equinox as eqx
+import numpy as np
 
+from jfric.errors import ProblemError, require_known
+from jfric.system.description import AbstractProblem, element_label
 from jfric.system.fields import Scalar, holds, scalar, written
 
 #: The three degrees of freedom of a body, which follow its name, and their kinds.
@@ -154,3 +160,175 @@ def dofs_of(bodies: Mapping[str, Any]) -> dict[str, str]:
 def at_rest(body: Body) -> Body:
     """The ``body`` without its start."""
     return Body(body.m, body.J, points=body.points)
+
+
+#: Coordinates of each kind of joint: what follows the joint's name, and the kind of each.
+_QUATERNION: dict[str, str] = dict.fromkeys(("_qw", "_qx", "_qy", "_qz"), "rotation")
+JOINT_COORDINATES: dict[str, dict[str, str]] = {
+    "revolute": {"": "rotation"},
+    "prismatic": {"": "translation"},
+    "fixed": {},
+    "ball": _QUATERNION,
+    "free": {**dict.fromkeys(("_x", "_y", "_z"), "translation"), **_QUATERNION},
+}
+#: What holds the first link of a tree.
+GROUND = "ground"
+_NAME = re.compile(r"[A-Za-z]\w*")
+
+
+def _placed(value: Any) -> Any:
+    """Named points as array leaves; any other value unchanged."""
+    if not isinstance(value, Mapping):
+        return value
+    return OrderedDict((name, pair(at)) for name, at in value.items())
+
+
+#: Arguments of a field of several numbers along axes that never turn.
+_fixed = functools.partial(holds, fixed=True, converter=pair)
+
+
+class Link(eqx.Module):
+    """A rigid body in space, and the joint by which ``parent`` carries it.
+
+    ``parent``: another link, or ``"ground"``. ``joint``: ``"revolute"`` (turns about ``axis``),
+    ``"prismatic"`` (slides along ``axis``), ``"fixed"``, ``"ball"``, or ``"free"`` for a body that
+    nothing carries. ``at`` [m] and ``rpy`` [rad]: where the joint is in the parent's frame, and
+    the turns of its axes about x, then y, then z of the parent, as in URDF. The link's frame has
+    its origin in the joint, and there ``axis``; ``m`` [kg], ``com`` [m]: centre of mass; ``J``
+    [kg m^2]: inertia about it along the link's axes, ``(Jxx, Jyy, Jzz, Jxy, Jxz, Jyz)``.
+    ``armature`` [kg m^2, along an axis kg]: inertia of the drive, as it acts at the joint.
+    ``points``: named points in the link's frame [m].
+
+    The joint's coordinate is a degree of freedom with the name ``dof``, by default that of the
+    link; frictions, loads, springs, contacts at its limits, motors and controllers name it. A ball
+    has the four ``dof_qw``, ``dof_qx``, ``dof_qy``, ``dof_qz``, a unit quaternion, and a free body
+    also ``dof_x``, ``dof_y``, ``dof_z``. Weights of links act along -z. The equations of all links
+    are those of Newton and Euler for the tree::
+
+        M(q) dv/dt + c(q, v) = forces of all other elements
+
+    Raises (in :class:`jfric.Problem`) :class:`jfric.ProblemError` for an unknown parent, a ring of
+    links, or an inertia that no body has. A pendulum of two arms that hangs, turned by 0.1 rad::
+
+        >>> arm = {"m": 1.0, "com": (0, 0, -0.5), "axis": (0, 1, 0)}
+        >>> links = {
+        ...     "upper": jfric.Link(**arm),
+        ...     "lower": jfric.Link(parent="upper", at=(0, 0, -1.0), **arm),
+        ... }
+        >>> double = jfric.Problem(
+        ...     [],
+        ...     {"link": links, "gravity": jfric.Gravity(10.0)},
+        ...     initial={"upper": jfric.InitialState(q=0.1)},
+        ... )
+        >>> list(double.dofs)
+        ['upper', 'lower']
+
+    Source: R. Featherstone, Rigid body dynamics algorithms (2008).
+    """
+
+    joint: Literal["revolute", "prismatic", "fixed", "ball", "free"] = eqx.field(
+        static=True, default="revolute"
+    )
+    parent: str = eqx.field(default=GROUND, **written("name"))
+    dof: str | None = eqx.field(default=None, **written("name"))
+    axis: Any = eqx.field(default=(0.0, 0.0, 1.0), **_fixed("pure number", form="triple"))
+    at: Any = eqx.field(default=(0.0, 0.0, 0.0), **_fixed("length", form="triple"))
+    rpy: Any = eqx.field(default=(0.0, 0.0, 0.0), **_fixed("angle", form="triple"))
+    m: Scalar = eqx.field(default=0.0, **holds("mass", at_least=0.0, fixed=True))
+    com: Any = eqx.field(default=(0.0, 0.0, 0.0), **_fixed("length", form="triple"))
+    J: Any = eqx.field(default=(0.0,) * 6, **_fixed("moment of inertia", form="inertia"))
+    armature: Scalar = eqx.field(default=0.0, **holds(at_least=0.0))
+    points: dict[str, Any] = eqx.field(
+        default_factory=dict, **holds("length", form="triples", fixed=True, converter=_placed)
+    )
+
+    def coordinates(self, name: str) -> dict[str, str]:
+        """Degrees of freedom of the joint of the link ``name``, and the kind of each."""
+        return coordinates_of(name, self.joint, self.dof)
+
+
+def coordinates_of(name: str, joint: str, dof: str | None) -> dict[str, str]:
+    """Degrees of freedom of a joint, and the kind of each."""
+    own = name if dof is None else dof
+    return {f"{own}{end}": kind for end, kind in JOINT_COORDINATES.get(joint, {}).items()}
+
+
+def turns_of(coordinates: Mapping[str, str]) -> list[str]:
+    """The degrees of freedom of a joint that are a quaternion."""
+    return [*coordinates][-4:] if len(coordinates) > 1 else []
+
+
+def in_order(links: Mapping[str, Link]) -> list[str]:
+    """Names of links, each behind its parent; those that never reach the ground are left out."""
+    found: list[str] = []
+    left = list(links)
+    while True:
+        ready = [x for x in left if links[x].parent in (GROUND, *found)]
+        if not ready:
+            return found
+        found += ready
+        left = [x for x in left if x not in ready]
+
+
+def moving(links: Mapping[str, Link]) -> set[str]:
+    """Names of links that some joint moves."""
+    found: set[str] = set()
+    for name in in_order(links):
+        if links[name].joint != "fixed" or links[name].parent in found:
+            found.add(name)
+    return found
+
+
+def require_link(problem: AbstractProblem, name: str, link: Link) -> None:
+    """Raise :class:`ProblemError` for a link whose structure is not possible."""
+    links, where = problem.section("link"), element_label("link", name)
+    if not _NAME.fullmatch(str(name)) or name == GROUND:
+        raise ProblemError(
+            f"link: found the name {name!r}, names of links start with a letter, hold letters, "
+            f"digits and _, and are not {GROUND!r}"
+        )
+    if link.parent != GROUND and link.parent not in links:
+        known = [GROUND, *(x for x in links if x != name)]
+        require_known(f"{where}.parent", "link", link.parent, known)
+    if name not in in_order(links):
+        raise ProblemError(
+            f"{where}.parent: found {link.parent!r}, which this link carries itself; a tree begins "
+            f"at {GROUND!r}"
+        )
+    for field, count in (("axis", 3), ("at", 3), ("rpy", 3), ("com", 3), ("J", 6)):
+        value = getattr(link, field)
+        if not isinstance(value, tuple) or len(value) != count:
+            example = "(0, 0, 0.3)" if count == 3 else "(Jxx, Jyy, Jzz, Jxy, Jxz, Jyz)"
+            raise ProblemError(f"{where}.{field}: needed are {count} numbers such as {example}")
+    own = link.coordinates(name)
+    for other, x in links.items():
+        both = sorted(own.keys() & x.coordinates(other).keys())
+        if other != name and both:
+            raise ProblemError(
+                f"{where}.dof: the joint of {element_label('link', other)} has the degree of "
+                f"freedom {both[0]!r}, too; names must differ"
+            )
+
+
+def require_link_values(where: str, link: Link) -> None:
+    """Raise :class:`ProblemError` for an axis without direction, and for an inertia that no body
+    has."""
+    if not any(float(x) for x in link.axis):
+        raise ProblemError(f"{where}.axis: all three numbers are zero, an axis needs a direction")
+    xx, yy, zz, xy, xz, yz = map(float, link.J)
+    J = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    low, middle, high = np.linalg.eigvalsh(J)
+    # Inertias in files are rounded.
+    if low < -1e-6 * high or high > (low + middle) * (1.0 + 1e-3):
+        raise ProblemError(
+            f"{where}.J: found principal inertias {low:.4g}, {middle:.4g}, {high:.4g}; none is "
+            "negative for a body, and the largest is at most the sum of the other two"
+        )
+
+
+def quaternions(problem: AbstractProblem) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Labels of links on balls or free, and the rows of their quaternions."""
+    for name, link in problem.section("link").items():
+        turns = turns_of(link.coordinates(name))
+        if turns:
+            yield element_label("link", name), tuple(map(problem.axes.index, turns))

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import equinox as eqx
 
 from jfric.errors import ProblemError
-from jfric.system.body import Body, Gravity, Ground, LinkSpring, references
+from jfric.system.body import Body, Gravity, Ground, Link, LinkSpring, references
 from jfric.system.bristle import BRISTLES, AbstractBristle
 from jfric.system.controller import AbstractController, Controller, StateFeedback, StepController
 from jfric.system.direction import Direction, as_direction
@@ -39,7 +39,6 @@ from jfric.system.line_elements import (
     Spring,
     Stop,
 )
-from jfric.system.link import Link
 from jfric.system.linkage import LINKAGE, ImpactLaw, Joint
 from jfric.system.motor import Motor
 from jfric.system.state import State, Velocity

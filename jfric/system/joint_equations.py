@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.system.body import GROUND, Link, in_order, quaternions, turns_of
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.fields import Scalar
 from jfric.system.formula import read_formula
 from jfric.system.joints import JointEquation
-from jfric.system.link import GROUND, Link, in_order, quaternions, turns_of
 from jfric.system.linkage import LINKAGE, Gear, Pin, Rolling, Slider, Weld
 from jfric.system.places import OfPlaces, Place, line, place
 from jfric.system.polygons import CircleGap, LineGap, LineSliding

@@ -13,7 +13,7 @@ from jax.core import Tracer, eval_context
 
 from jfric.errors import ProblemError
 from jfric.numerics.printing import Shown, printable, short
-from jfric.system.body import Body, at_rest, dofs_of
+from jfric.system.body import Body, Link, at_rest, dofs_of, turns_of
 from jfric.system.body_checks import require_start
 from jfric.system.description import AbstractProblem
 from jfric.system.elements import SECTIONS
@@ -21,7 +21,6 @@ from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, scalar
 from jfric.system.inertia import is_concrete
 from jfric.system.joint_equations import in_loop, in_space
-from jfric.system.link import Link, turns_of
 from jfric.system.linkage import Pin, has_joints
 from jfric.system.naming import parameters, path_dimension, without_texts
 from jfric.system.validation import require_values, validate

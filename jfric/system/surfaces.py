@@ -25,9 +25,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
+from jfric.system.body import GROUND, moving
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import AXES, Contact, Gap
-from jfric.system.link import GROUND, moving
 from jfric.system.places import require_reference
 from jfric.system.position_functions import Instant
 from jfric.system.state_function import Rate

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.numerics.printing import Shown
+from jfric.system.body import Link
 from jfric.system.direction import Direction
 from jfric.system.event import Event
 from jfric.system.expression import Expression
 from jfric.system.functions_of_state import functions_of
-from jfric.system.link import Link
 from jfric.system.naming import parameters, path_dimension
 
 if TYPE_CHECKING:

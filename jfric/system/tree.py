@@ -26,8 +26,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.numerics.choice import select
+from jfric.system.body import GROUND, in_order
 from jfric.system.description import AbstractProblem
-from jfric.system.link import GROUND, in_order
 from jfric.system.varying import AbstractEnergies
 
 #: Vector products as a form: ``sum_i x_i CROSS[i] y`` is the product of ``x`` and ``y``.

@@ -14,6 +14,7 @@ import numpy as np
 from equinox import is_array_like
 
 from jfric.errors import ProblemError, nearest, require_known
+from jfric.system.body import Link, require_link, require_link_values
 from jfric.system.body_checks import (
     require_body,
     require_body_values,
@@ -67,7 +68,6 @@ from jfric.system.laws import (
     Stribeck,
     VelocityWeakening,
 )
-from jfric.system.link import Link, require_link, require_link_values
 from jfric.system.load_friction import require_forces, require_load
 from jfric.system.naming import parameters
 from jfric.system.position_factor import require_factor, require_position

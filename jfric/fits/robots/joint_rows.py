@@ -33,7 +33,7 @@ from jfric.fits.force_balance import (
     resolutions,
     unbalanced,
 )
-from jfric.system.link import Link, moving
+from jfric.system.body import Link, moving
 from jfric.system.problem import Problem
 
 #: Samples per period of the cut-off frequency at which columns are computed, and that are kept.

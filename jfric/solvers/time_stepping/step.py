@@ -289,9 +289,8 @@ def settled_on_sides(
 ) -> OnSides:
     """Impulses of all contacts by ``settled``, with one of each opposed pair carrying.
 
-    A pair represents friction on a joint's reaction. If both were active they could press against
-    each other without limit. The one that carries is that of the step before, or the other where
-    that one would open: one contact, whose normal points to the side that carries.
+    Both sides of a joint with friction could press each other without limit. That of the step
+    before carries, or the other where it would open: one contact, whose normal points there.
     """
     nf, nt, nu = prepared.nf, prepared.nt, prepared.nu
     pairs = np.asarray(prepared.mechanics.opposed, int)
