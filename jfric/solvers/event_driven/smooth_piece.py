@@ -8,6 +8,7 @@ reactions.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Self
 
 import equinox as eqx
@@ -236,13 +237,8 @@ class SmoothPiece(eqx.Module):
             one, a = jnp.ones_like(start), self.acceleration(start, q, v)
             jerk = jax.jvp(self.acceleration, (start, q, v), (one, v, a))[1]
             motion += [a, jerk]
-
-            def rate(s, q, v, a):
-                values, rates = jax.jvp(value, (s, q, v), (one, v, a))
-                return rates, values
-
             at, along = (start, q, v, a), (one, v, a, jerk)
-            first, second, values = jax.jvp(rate, at, along, has_aux=True)
+            first, second, values = jax.jvp(rates_of(value), at, along, has_aux=True)
             others = [values, first, second]
         for k in range(len(motion) - 2, 3):
             z = jnp.concatenate([motion[k], motion[k + 1], w[k], *others[k : k + 1]])
@@ -277,6 +273,17 @@ class SmoothPiece(eqx.Module):
     def magnitudes(self, z: Float[Array, "p z"]) -> Quantities:
         """Magnitudes of the quantities of guards, from magnitudes of ``z``."""
         return Quantities(*(matmul(z, jnp.abs(x)) for x in self.system.quantities))
+
+
+def rates_of(function: Callable) -> Callable:
+    """Rates of ``function(s, q, v)`` in a motion with the accelerations ``a``, and its values, as a
+    function of ``s``, ``q``, ``v`` and ``a``."""
+
+    def rates(s, q, v, a):
+        values, found = jax.jvp(function, (s, q, v), (jnp.ones_like(s), v, a))
+        return found, values
+
+    return rates
 
 
 def smooth_piece(

@@ -37,6 +37,7 @@ from jfric.solvers.event_driven.smooth_piece import (
     SmoothPiece,
     by_velocity,
     curved_forces,
+    rates_of,
 )
 from jfric.solvers.event_driven.state import Onset, State, kinetic
 from jfric.system.mechanics import Mechanics
@@ -220,14 +221,9 @@ class VaryingPiece(SmoothPiece):
             return jnp.concatenate([self._seen(x, s, q, v, w), pull])
 
         start, one = jnp.zeros_like(self.state.t), jnp.ones_like(self.state.t)
-
-        def rate(s, q, v, a):
-            values, rates = jax.jvp(value, (s, q, v), (one, v, a))
-            return rates, values
-
-        # The other way round, a linearisation would lose the rules of what it is taken of.
         a = self.acceleration(start, q, v)
-        first, change, values = jax.linearize(rate, start, q, v, a, has_aux=True)
+        # The derivatives of a linearisation would be those without the rules of :func:`solved`.
+        first, change, values = jax.linearize(rates_of(value), start, q, v, a, has_aux=True)
         values = jnp.stack([values, first, change(one, v, a, first[: q.shape[0]])])
         own, pull = jnp.split(values, [values.shape[1] - m], axis=1)
         motion = [q, v, *own[:, : q.shape[0]]]
