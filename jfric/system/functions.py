@@ -47,7 +47,7 @@ class AbstractFunction(eqx.Module):
         """Times at which the function is not smooth."""
 
     def jumps(self) -> Float[Array, " b"]:
-        """Those :meth:`breakpoints` at which the function itself may jump."""
+        """Times among the :meth:`breakpoints` at which the function itself may jump."""
         return self.breakpoints()
 
     def magnitudes(self, t) -> list:
