@@ -28,6 +28,8 @@ import numpy as np
 APPROVED = Path(__file__).parent / "approved" / "answers.json"
 #: Answers of one test that are kept, parts of files that it writes, numbers of one of these.
 ANSWERS, PARTS, LEAVES = 6, 24, 40
+#: Modules that hold no tests.
+OWN = ("answers", "approval", "conftest")
 #: Parts of files that name other files.
 ELSEWHERE = ("command", "data", "config_file")
 #: Characters of a text that is kept; pages hold a packed library.
@@ -143,7 +145,7 @@ def watch_modules(tests: Path) -> None:
     """Keep what those functions answer that modules of ``tests`` imported by name."""
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
-        if file is None or Path(file).parent != tests or module.__name__ in ("answers", "conftest"):
+        if file is None or Path(file).parent != tests or module.__name__ in OWN:
             continue
         for name, value in list(vars(module).items()):
             if (getattr(value, "__module__", None) or "").startswith("jfric."):

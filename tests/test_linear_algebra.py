@@ -58,6 +58,6 @@ def test_inverses_of_masses_call_no_library(size):
     """On one processor, large programs with calls of LAPACK end with an error (jaxlib 0.10.1): that
     of a driven slider-crank did."""
     a = np.random.default_rng(size).normal(size=(size, size))
-    mass = a @ a.T + np.eye(size)
+    mass = jnp.asarray(a @ a.T + np.eye(size))
     assert "lapack" not in jax.jit(inverse_of_mass).lower(mass).as_text()
     np.testing.assert_allclose(inverse_of_mass(mass) @ mass, np.eye(size), atol=1e-11)

@@ -79,7 +79,7 @@ def later(t, rest, s) -> Instant:
     return Instant(after, (t - (after - back)) + (passed - back))
 
 
-def sooner(t: Float[Array, ""], other) -> Float[Array, ""]:
+def sooner(t: Float[Array, "*k"], other) -> Float[Array, "*k"]:
     """The earlier of two times; of equal ones the first, with its derivatives (those of a minimum
     would be the mean of both)."""
     return jnp.where(t <= other, t, other)
