@@ -5,6 +5,7 @@ All are combinations of the basis functions ``w(s)`` of :mod:`jfric.system.funct
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.mode_equations import ModeEquations
 from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.state import State
 from jfric.system.functions import basis, functions_after, powers_of_time
 
 
@@ -131,16 +133,19 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
     )
 
 
-def late_jumps(prepared: Prepared, equations: ModeEquations, t) -> Float[Array, " n"]:
-    """Velocities of value zero, with the derivatives by the times of several functions that jump at
-    ``t``; these times need not move together. Bases do not jump, and a belt moves what sticks to it
-    by its new velocity."""
-    mechanics = prepared.mechanics
+def with_late_jumps(prepared: Prepared, equations: ModeEquations, state: State) -> State:
+    """A ``state`` of the same values whose velocities have the derivatives by the times of several
+    functions that jump at its instant; these times need not move together. Bases do not jump, and a
+    belt moves what sticks to it by its new velocity."""
+    mechanics, t = prepared.mechanics, state.t
+    if sum(f.breakpoints().shape[0] > 0 for f in mechanics.functions()) < 2:
+        return state
     functions = (*mechanics.load_functions, *mechanics.normal_forces)
     late = jnp.stack([jnp.asarray(f.late(t), mechanics.K.dtype) for f in functions])
     rubs = mechanics.R_T[: prepared.nf] * equations.sliding[:, None]
     rows = jnp.concatenate([mechanics.load_directions, rubs])
-    return matvec(equations.P, matvec(rows.T, late))
+    late = matvec(equations.P, matvec(rows.T, late))
+    return replace(state, v=state.v + late)
 
 
 def basis_after(prepared: Prepared, g: Given, s) -> Float[Array, " b"]:

@@ -44,7 +44,7 @@ from jfric.solvers.event_driven.first_event import resolvable
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.impacts import ImpactLimits
 from jfric.solvers.event_driven.in_mode import InMode, in_mode, one_motion
-from jfric.solvers.event_driven.inputs import given, late_jumps
+from jfric.solvers.event_driven.inputs import given, with_late_jumps
 from jfric.solvers.event_driven.mode_equations import project, put_back
 from jfric.solvers.event_driven.planes import first_step, longest_step, stop
 from jfric.solvers.event_driven.prepared import VANISHING, Prepared, constants
@@ -107,10 +107,7 @@ def one_pass(
     """
     start = _start(prepared, flow, state, force, on, common)
     prepared, state, events = start.prepared, start.state, start.prepared.events
-    longest, moving = start.common.natural, state
-    if sum(f.breakpoints().shape[0] > 0 for f in prepared.mechanics.functions()) > 1:
-        late = late_jumps(prepared, start.common.equations, state.t)
-        moving = eqx.tree_at(lambda s: s.v, state, state.v + late)
+    longest, moving = start.common.natural, with_late_jumps(prepared, start.common.equations, state)
     now, pieces = (prepared, start.common.equations, start.given, moving), None
     if prepared.mechanics.planes:
         pieces = flow.pieces(*now, force, start.still)
