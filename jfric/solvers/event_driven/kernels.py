@@ -21,9 +21,10 @@ Kernel = Literal["auto", "general", "lowered", "one-dof"]
 
 #: Systems beyond these become programs that take minutes to compile.
 MAX_DOFS, MAX_ROWS = 6, 4
-#: Lowered programs of one contact take about as long to compile as others, their derivatives two to
-#: three times as long; those of several frictions take some ten, or thirty, seconds more.
-ONE_CONTACT = Sizes(values=512, derivatives=4096, sweep=10_000)
+#: Lowered programs of one contact compile at least as fast as others, those of two frictions about
+#: as fast; derivatives of these, and programs of further frictions, take some ten seconds more.
+ONE_CONTACT = Sizes(values=64, derivatives=64, sweep=64)
+TWO_FRICTIONS = Sizes(values=64, derivatives=50_000, sweep=5_000)
 SEVERAL_FRICTIONS = Sizes(values=20_000, derivatives=50_000, sweep=100_000)
 #: Degrees of freedom and frictions up to which lowering pays.
 MAX_PAYS = 4
@@ -90,7 +91,9 @@ def lowered_from(prepared: Prepared) -> Sizes | None:
         return None
     if prepared.nt == 1:
         return ONE_CONTACT
-    return SEVERAL_FRICTIONS if prepared.nu == 0 and prepared.nt <= MAX_PAYS else None
+    if prepared.nu or prepared.nt > MAX_PAYS:
+        return None
+    return TWO_FRICTIONS if prepared.nt == 2 else SEVERAL_FRICTIONS
 
 
 def structural_constants(problem: Problem, prepared: Prepared) -> Constants:

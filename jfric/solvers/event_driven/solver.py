@@ -82,10 +82,11 @@ class EventDriven(AbstractSolver):
     ``sweep``, for batches of systems with up to four contact rows: 4 to 18 times as fast, with
     derivatives 2 to 15 times; call :func:`jfric.compile_quickly` first. ``"auto"`` chooses among
     these: ``"one-dof"`` where it applies (except for ``adjoint="reverse"``), and ``"lowered"`` for
-    large batches, after :func:`jfric.compile_quickly`. With one contact these are batches under
-    ``vmap`` of 512 trajectories and more (4,096 where there are derivatives, whose compilation
-    takes longer) and sweeps of 10,000; with up to four frictions on up to four degrees of freedom
-    the limits are 20,000 (50,000) and 100,000.
+    batches in which it repays its compilation, after :func:`jfric.compile_quickly`. With one
+    contact these are batches under ``vmap`` and sweeps of 64 trajectories and more; with two
+    frictions, batches of 64 (50,000 where there are derivatives, whose compilation takes longer)
+    and sweeps of 5,000; with three or four frictions 20,000 (50,000) and 100,000. Larger systems,
+    with more than four degrees of freedom, take the general form.
 
     Raises :class:`jfric.ProblemError`, when a run begins, for a degree of freedom without mass and
     for settings that are not allowed. Sources: R. I. Leine, H. Nijmeijer, Dynamics and Bifurcations
