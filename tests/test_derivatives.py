@@ -19,6 +19,7 @@ import scipy.linalg
 
 import jfric
 from jfric.numerics.by_batch import MOST, with_sensitivities
+from jfric.system.derived_functions import Limited
 
 MODES = ("forward", "reverse")
 
@@ -754,6 +755,34 @@ def test_functions_that_jump_at_one_instant_have_derivatives_by_their_own_times(
     for k, one in enumerate(np.eye(5)):
         slope = (value(times + h * one) - value(times - h * one)) / (2.0 * h)
         np.testing.assert_allclose(found[:, k], slope, rtol=1e-7)
+
+
+def _of_two_steps(times, form):
+    both = [jfric.Steps([times[0]], [-1.0, 2.0]), jfric.Steps([times[1]], [0.0, -1.5])]
+    load = form(jfric.functions.Sum(both))
+    return jfric.Problem(
+        ["x"], {"mass": jfric.Mass("x", 1.0), "load": jfric.Load("x", load)}, time=3.0
+    )
+
+
+def test_the_terms_of_a_single_load_have_derivatives_by_their_own_times():
+    """The sum of two steps was counted as one function that jumps."""
+
+    def end(times):
+        solution = jfric.simulate(_of_two_steps(times, lambda load: load))
+        return solution.final.v[0], solution
+
+    slopes, solution = jax.jacfwd(end, has_aux=True)(jnp.ones(2))
+    np.testing.assert_allclose(slopes, [-3.0, 1.5], rtol=1e-12)
+    assert bool(solution.differentiable)
+
+
+@pytest.mark.parametrize("form", [jfric.functions.Clipped, lambda load: Limited(load, 1.0)])
+def test_jumps_at_one_instant_within_a_limit_are_flagged(form):
+    """What one of them does there depends on whether the other comes before."""
+    problems = [_of_two_steps(times, form) for times in ((1.0, 1.0), (1.0, 1.25))]
+    flags = [int(jfric.simulate(problem).flags) for problem in problems]
+    assert flags == [jfric.Flag.SIMULTANEOUS, 0]
 
 
 @pytest.mark.parametrize("solver", [jfric.MoreauJean(1e-3), jfric.Smoothed(width=0.1)])

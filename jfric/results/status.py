@@ -108,8 +108,9 @@ class Flag(IntFlag):
     ZENO = 8, "an accumulating sequence of impacts was closed at its end"
     #: Several contacts changed mode at the same instant, or shared an impact although nothing
     #: presses them. Reversals of sliding that one impact causes do not count, nor contacts whose
-    #: sliding follows from that of others, as feet of one body. By the smoothed solver: several
-    #: functions of time jump at one instant, and derivatives by their times are shared.
+    #: sliding follows from that of others, as feet of one body. Also where several functions of
+    #: time jump at one instant within a limit, and by the smoothed solver without one: there are no
+    #: derivatives by their times.
     SIMULTANEOUS = 16, "several contacts changed their mode, or hit, at the same instant"
     #: A change of mode was assigned to the end of a step, or a function of time jumps within one:
     #: derivatives lack the change of its time.

@@ -56,6 +56,13 @@ class Until(AbstractFunction):
     def breakpoints(self):
         return jnp.concatenate([self.function.breakpoints(), jnp.stack([self.end])])
 
+    def jumps(self):
+        return jnp.concatenate([self.function.jumps(), jnp.stack([self.end])])
+
+    @property
+    def jumping(self):
+        return 1 + self.function.jumping
+
     def frequency(self):
         return self.function.frequency()
 
@@ -90,6 +97,10 @@ class Clipped(AbstractFunction):
 
     def jumps(self):
         return self.function.jumps()
+
+    @property
+    def jumping(self):
+        return self.function.jumping
 
     def breakpoints(self):
         return jnp.sort(self._zeros_of_wave() if self.periods else zeros_of_lines(self.function))
@@ -149,6 +160,10 @@ class Limited(AbstractFunction):
 
     def jumps(self):
         return self.function.jumps()
+
+    @property
+    def jumping(self):
+        return self.function.jumping
 
     def breakpoints(self):
         sides = (Sum([self.function, x]) for x in (self.limit, -self.limit))
@@ -270,6 +285,13 @@ class Combination(AbstractFunction):
     def late(self, t):
         return sum(x * f.late(t) for x, f in zip(self.factors, self.functions, strict=True))
 
+    @property
+    def jumping(self):
+        return sum(f.jumping for f in self.functions)
+
+    def tangled(self, t):
+        return Sum(list(self.functions)).tangled(t)
+
     def frequency(self):
         return Sum(list(self.functions)).frequency()
 
@@ -290,6 +312,10 @@ class Magnitude(AbstractFunction):
 
     def jumps(self):
         return self.function.jumps()
+
+    @property
+    def jumping(self):
+        return self.function.jumping
 
     def breakpoints(self) -> Float[Array, " b"]:
         return jnp.sort(zeros_of_lines(self.function))

@@ -84,9 +84,19 @@ class AbstractFunction(eqx.Module):
         breaks, still = self.jumps(), jax.lax.stop_gradient
         if not breaks.shape[0]:
             return 0.0
-        before = t - 8 * jnp.finfo(breaks.dtype).eps * jnp.abs(t)
-        passed = select(still(breaks == t), t - breaks, 0.0)
+        before, now = t - 8 * jnp.finfo(breaks.dtype).eps * jnp.abs(t), still(breaks == t)
+        passed = select(now, t - breaks, 0.0) / jnp.maximum(jnp.sum(now), 1)
         return still(self(t) - self(before)) * jnp.sum(passed - still(passed))
+
+    @property
+    def jumping(self) -> int:
+        """Number of functions in this one that jump, by structure."""
+        return int(self.jumps().shape[0] > 0)
+
+    def tangled(self, t):
+        """Whether several functions in this one jump at ``t`` and none has a share of its own, so
+        that there are no derivatives by their times."""
+        return jnp.sum(jax.lax.stop_gradient(self.jumps() == t)) > 1
 
     def derivative(self, t, order: int = 1):
         """A derivative at time ``t`` (from the right at a kink)."""
@@ -249,6 +259,13 @@ class Sum(AbstractFunction):
 
     def late(self, t):
         return sum(term.late(t) for term in self.terms)
+
+    @property
+    def jumping(self):
+        return sum(term.jumping for term in self.terms)
+
+    def tangled(self, t):
+        return jnp.any(jnp.stack([term.tangled(t) for term in self.terms]))
 
     def frequency(self):
         result = 0.0

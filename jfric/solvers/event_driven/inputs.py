@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import matmul, matvec
@@ -18,6 +18,7 @@ from jfric.solvers.event_driven.mode_equations import ModeEquations
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State
 from jfric.system.functions import basis, functions_after, powers_of_time
+from jfric.system.mechanics import Mechanics
 
 
 class Given(NamedTuple):
@@ -138,7 +139,7 @@ def with_late_jumps(prepared: Prepared, equations: ModeEquations, state: State) 
     functions that jump at its instant; these times need not move together. Bases do not jump, and a
     belt moves what sticks to it by its new velocity."""
     mechanics, t = prepared.mechanics, state.t
-    if sum(f.breakpoints().shape[0] > 0 for f in mechanics.functions()) < 2:
+    if not _may_jump_together(mechanics):
         return state
     functions = (*mechanics.load_functions, *mechanics.normal_forces)
     late = jnp.stack([jnp.asarray(f.late(t), mechanics.K.dtype) for f in functions])
@@ -146,6 +147,19 @@ def with_late_jumps(prepared: Prepared, equations: ModeEquations, state: State) 
     rows = jnp.concatenate([mechanics.load_directions, rubs])
     late = matvec(equations.P, matvec(rows.T, late))
     return replace(state, v=state.v + late)
+
+
+def _may_jump_together(mechanics: Mechanics) -> bool:
+    return sum(f.jumping for f in mechanics.functions()) > 1
+
+
+def tangled(mechanics: Mechanics, t) -> Bool[Array, ""]:
+    """Whether functions jump at ``t`` of which none has a share of its own, as in a clipped sum."""
+    found = jnp.asarray(False)
+    if _may_jump_together(mechanics):
+        for function in mechanics.functions():
+            found = found | function.tangled(t)
+    return found
 
 
 def basis_after(prepared: Prepared, g: Given, s) -> Float[Array, " b"]:

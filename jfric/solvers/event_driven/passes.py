@@ -44,7 +44,7 @@ from jfric.solvers.event_driven.first_event import resolvable
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.impacts import ImpactLimits
 from jfric.solvers.event_driven.in_mode import InMode, in_mode, one_motion
-from jfric.solvers.event_driven.inputs import given, with_late_jumps
+from jfric.solvers.event_driven.inputs import given, tangled, with_late_jumps
 from jfric.solvers.event_driven.mode_equations import project, put_back
 from jfric.solvers.event_driven.planes import first_step, longest_step, stop
 from jfric.solvers.event_driven.prepared import VANISHING, Prepared, constants
@@ -146,6 +146,7 @@ def one_pass(
     records = _with_outputs(start, records, ts, step, choice.signs, ahead, moves & on)
     verdict = _judged(start, begun, step, choice, ahead, unique, verdict)
     verdict = verdict.flagged(Flag.SIMULTANEOUS, logged.count > 1)
+    verdict = verdict.flagged(Flag.SIMULTANEOUS, moves & on & tangled(prepared.mechanics, state.t))
     guess = _guess(start, begun, choice, ahead)
     happens = Happens(settles=settles, moves=moves, changes=jnp.asarray(False), watch=state.watch)
     if decision is not None and seen is not None:
