@@ -785,6 +785,26 @@ def test_jumps_at_one_instant_within_a_limit_are_flagged(form):
     assert flags == [jfric.Flag.SIMULTANEOUS, 0]
 
 
+def test_a_history_in_which_loads_jump_at_one_instant_is_flagged():
+    """Applied slowly, 10 N and then -8 N leave the spring elsewhere than -8 N and then 10 N."""
+
+    def run(*times):
+        steps = zip(times, (10.0, -8.0), strict=True)
+        loads = {f"by{x:g}": jfric.Load("x", jfric.Steps([t], [0.0, x])) for t, x in steps}
+        elements = {
+            "mass": jfric.Mass("x", 1.0),
+            "spring": jfric.Spring("x", 10.0),
+            "friction": jfric.Friction("x", 0.3, N=10.0),
+            "load": loads,
+        }
+        found = jfric.simulate(jfric.Problem(["x"], elements, time=3.0), jfric.QuasiStatic())
+        return round(float(found.final.q[0]), 12), int(found.flags)
+
+    assert run(1.0, 1.5) == (0.5, 0)
+    assert run(1.5, 1.0) == (-0.1, 0)
+    assert run(1.0, 1.0) == (0.0, jfric.Flag.SIMULTANEOUS)
+
+
 @pytest.mark.parametrize("solver", [jfric.MoreauJean(1e-3), jfric.Smoothed(width=0.1)])
 def test_jumps_whose_times_have_no_derivatives_are_flagged(solver):
     """Time stepping has none by the times of jumps; the smoothed solver shares those of equal

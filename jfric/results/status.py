@@ -109,8 +109,8 @@ class Flag(IntFlag):
     #: Several contacts changed mode at the same instant, or shared an impact although nothing
     #: presses them. Reversals of sliding that one impact causes do not count, nor contacts whose
     #: sliding follows from that of others, as feet of one body. Also where several functions of
-    #: time jump at one instant within a limit, and by the smoothed solver without one: there are no
-    #: derivatives by their times.
+    #: time jump at one instant within a limit, or by the smoothed and quasi-static solvers: there
+    #: are no derivatives by their times, and a slow history with friction depends on their order.
     SIMULTANEOUS = 16, "several contacts changed their mode, or hit, at the same instant"
     #: A change of mode was assigned to the end of a step, or a function of time jumps within one:
     #: derivatives lack the change of its time.

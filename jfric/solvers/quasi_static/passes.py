@@ -99,7 +99,7 @@ def one_pass(
         ended=state.ended | (ends & goal.ends_history),
         pivoting=jax.tree.map(lambda a, b: jnp.where(settled, a, b), start_pivoting(), pivoting),
         status=status,
-        flags=state.flags | jnp.where(settled, _remarks(state, step, signs, changed), 0),
+        flags=state.flags | jnp.where(settled, _remarks(mechanics, state, step, signs, changed), 0),
         steps=state.steps + 1,
         event_count=total,
     )
@@ -115,7 +115,7 @@ def _status(state: State, step, settled, pivoting, nt: int):
     return jnp.where(finite, code, int(Status.NON_FINITE)).astype(jnp.int32)
 
 
-def _remarks(state: State, step, signs: rules.GuardSign, changed):
+def _remarks(mechanics: Mechanics, state: State, step, signs: rules.GuardSign, changed):
     nt = state.mode.shape[0]
     first, second = (rules.GuardSign(*(x[k : k + nt] for x in signs)) for k in (0, nt))
     # A contact that slid until a load turned carries its limit as it stops: no decision.
@@ -124,6 +124,10 @@ def _remarks(state: State, step, signs: rules.GuardSign, changed):
     flags = jnp.where(edge.any() & step.loaded & ~step.redundant, int(Flag.TIE), 0)
     flags = flags | jnp.where(step.redundant, int(Flag.REDUNDANT), 0)
     several = jnp.sum(changed, dtype=jnp.int32) > 1
+    if state.mode.shape[0]:
+        # With friction it matters which of two loads jumps first.
+        together = jnp.sum(mechanics.jumps() == state.t, dtype=jnp.int32) > 1
+        several = several | (together & ~state.stage.on_line)
     return (flags | jnp.where(several, int(Flag.SIMULTANEOUS), 0)).astype(jnp.int32)
 
 
