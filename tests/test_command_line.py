@@ -76,6 +76,40 @@ def call(*arguments):
     return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
+SLIDER = """
+dofs = ["x"]
+time = {end = 1.0, outputs = 11}
+mass = {dof = "x", m = 1.0}
+spring = {dof = "x", k = 40.0}
+friction = {dof = "x", mu = 0.3, N = 1.0}
+initial.x.q = 0.1
+"""
+
+
+def test_a_run_to_another_end_is_traced_no_more(tmp_path, monkeypatch):
+    """Another number of outputs would be another program, of the motion and of its forces."""
+    traced, made = [], kept_programs.Kept._made
+    monkeypatch.setattr(kept_programs.Kept, "_made", lambda *x: traced.append(x[0]) or made(*x))
+    system = tmp_path / "system.toml"
+    system.write_text(SLIDER)
+
+    def run(*words):
+        kept_programs.forget_programs()
+        found = call("run", system, *words, "--out", tmp_path)
+        assert found.exit_code == 0, found.output
+        return len(traced)
+
+    first = run()
+    assert first > 1
+    assert run("--set", "time.end=0.7", "--times", "23") == first
+    with (tmp_path / "run-002.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 23
+    # The force of the spring belongs to the position of its own row.
+    force, position = ([float(row[name]) for row in rows] for name in ("force.spring", "q.x"))
+    assert force == pytest.approx([-40.0 * x for x in position], rel=1e-9, abs=1e-12)
+
+
 def ve0116():
     return shipped("ve0116")
 

@@ -17,7 +17,7 @@ from jfric.files.config import time_span
 from jfric.results.solution import reached
 from jfric.verification.evaluate import Trajectory, evaluate
 from jfric.verification.job_lists import output_times
-from jfric.verification.jobs import single_motion
+from jfric.verification.jobs import padded, single_motion
 from jfric.verification.result import Result, compare
 from jfric.verification.system_checks import is_static, system_jobs, system_results
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 #: Number of evenly spaced times of a smooth figure. Every run has them, so that runs with and
 #: without a figure are the same compiled program.
 FIGURE_POINTS = 2001
+#: The number of times is a multiple of this one, so that another end is no other program.
+TIMES = 512
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ def run_config(
     checks = [check for check in config.checks if not is_static(check)]
     ts = np.union1d(outputs, output_times(config, [c.quantity for c in checks]))
     ts = np.union1d(ts, np.linspace(start_time, end_time, FIGURE_POINTS))
+    ts = padded(ts, -(-ts.size // TIMES) * TIMES)
 
     announce("compiling")
     start = time.perf_counter()

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from jfric.numerics.compilation import brief_options
 from jfric.numerics.kept_programs import Kept
+from jfric.numerics.tracing import is_traced
 from jfric.system.assembly import assemble
 from jfric.system.contacts import force_unit, normal_forces, unilateral_contacts
 from jfric.system.control import command_places, command_units, driven
@@ -25,6 +26,10 @@ from jfric.system.states import state_units
 if TYPE_CHECKING:
     from jfric.results.solution import Solution
     from jfric.system.problem import Problem
+
+
+#: Forces are computed for a multiple of this number of states.
+OUTPUTS = 512
 
 
 class Column(NamedTuple):
@@ -145,12 +150,18 @@ def _reactions_along(problem: Problem, states, commands):
     return jax.vmap(at)(states, commands)
 
 
-def forces_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "m k"]:
+def forces_at_outputs(problem: Problem, solution: Solution) -> Float[Array | np.ndarray, "m k"]:
     """Forces of elements, in the order of :func:`jfric.system.forces.force_keys`."""
     if not force_keys(problem):
         return jnp.zeros((solution.ts.shape[0], 0))
-    s = solution
-    return _forces_along(problem, (s.ts, s.q, s.v, s.segment, s.z))
+    s, count = solution, solution.ts.shape[0]
+    states = s.ts, s.q, s.v, s.segment, s.z
+    if is_traced((problem, states)) or count == 0:
+        return _forces_along(problem, states)
+    # The last state again and again: another number of outputs is no other program.
+    at = np.minimum(np.arange(-(-count // OUTPUTS) * OUTPUTS), count - 1)
+    repeated = jax.tree.map(lambda x: np.asarray(x)[at], states)
+    return np.asarray(_forces_along(problem, repeated))[:count]
 
 
 @functools.partial(Kept, options=brief_options)

@@ -122,7 +122,7 @@ def run_batch(jobs: list[Job]) -> list[Trajectory]:
     Many jobs run as one vmapped batch; few run one after the other, which compiles faster.
     """
     size = max(job.outputs.size for job in jobs)
-    ts = [jnp.asarray(_padded(job.outputs, size)) for job in jobs]
+    ts = [jnp.asarray(padded(job.outputs, size)) for job in jobs]
     problems = [jax.tree.map(jnp.asarray, job.problem) for job in jobs]
     quantities = tuple(dict.fromkeys(check.quantity for job in jobs for check in job.checks))
     if len(jobs) < BATCH:
@@ -185,8 +185,8 @@ def judge(job: Job, trajectory: Trajectory) -> list[Result]:
     return results
 
 
-def _padded(ts: np.ndarray, size: int) -> np.ndarray:
-    """``ts`` with further times in between, so that a batch has one shape."""
+def padded(ts: np.ndarray, size: int) -> np.ndarray:
+    """``ts`` with further times in between: different times are no other program then."""
     while ts.size < size:
         gap = int(np.argmax(np.diff(ts)))
         ts = np.insert(ts, gap + 1, 0.5 * (ts[gap] + ts[gap + 1]))
