@@ -248,6 +248,18 @@ def test_rows_are_as_long_as_pays(platform, small, lanes):
     assert (few.lanes, few.rows, few.tile) == (8, 1, (3,))
 
 
+def test_tables_of_similar_sizes_are_the_same_program():
+    known = {"small": False, "chunk": None, "block": None, "max_steps": 9, "lane_bytes": 8}
+
+    def program(size):
+        made = start_layout((size,), devices=2, platform=CPU_WHOLE, **known)
+        assert made.devices * made.rows * made.lanes >= size
+        return made.rows, made.lanes
+
+    assert program(100) == program(128) == (1, 64)
+    assert program(600) == program(2000) == (16, 64)
+
+
 def test_results_larger_than_a_tile_may_be_are_computed_by_the_row():
     known = {"platform": CPU, "small": False, "chunk": None, "block": None, "max_steps": 9}
     made = start_layout((10_000,), devices=2, lane_bytes=10**12, **known)

@@ -113,14 +113,21 @@ def start_layout(
     size = math.prod(shape)
     pays = platform.small_row if small else platform.row
     most = pays if chunk is None else chunk
-    trajectories = min(most, math.ceil(size / devices))
+    # Powers: a table of another size is the same program, and empty rows cost nothing.
+    trajectories = min(most, _power(2, math.ceil(size / devices)))
     trajectories = SHORTEST_ROW * math.ceil(trajectories / SHORTEST_ROW)
     together = trajectories * devices
     if block is None:
         block = max(min(platform.rows, int(TILE_BYTES / (lane_bytes * together))), 1) * together
     tile = tile_shape(shape, block)
     rows = math.ceil(math.prod(tile) / together)
+    rows = min(_power(4, rows), math.ceil(block / together))
     return Layout(tile, devices, rows, trajectories, *platform.tail, max_steps)
+
+
+def _power(base: int, count: int) -> int:
+    """The smallest power of ``base`` that is not below ``count``."""
+    return base ** next(k for k in itertools.count() if base**k >= count)
 
 
 def refined(
