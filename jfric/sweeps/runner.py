@@ -16,8 +16,7 @@ from jfric.numerics.kept_programs import Kept
 from jfric.results.abstract_observables import Observable, own_run
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver
-from jfric.sweeps.from_passes import Observed
-from jfric.sweeps.observing import run
+from jfric.sweeps.observing import Observed, run
 from jfric.sweeps.tiles import Layout
 from jfric.system.naming import with_numbers
 from jfric.system.problem import Problem

@@ -28,7 +28,7 @@ from jfric.solvers.base import AbstractSolver, require_solver
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import warn_without_time
 from jfric.sweeps.design import Design, by_path, check_values, make_design
-from jfric.sweeps.from_outputs import is_extreme, needs_log
+from jfric.sweeps.observing import is_extreme, needs_log
 from jfric.sweeps.progress import Progress
 from jfric.sweeps.runner import Job, Results, Runner
 from jfric.sweeps.store import ZarrTable, read_layout
