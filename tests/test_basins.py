@@ -23,7 +23,7 @@ from jfric.periodic.basins import (
 )
 from jfric.periodic.sections import Section
 from jfric.sweeps.ranges import parse_section
-from jfric.sweeps.store import ZarrTable
+from jfric.sweeps.table import ZarrTable
 
 OMEGA = 2.6
 

@@ -19,7 +19,7 @@ from jfric.cli.interrupt import NOTHING, Interrupted, kept
 from jfric.fits.free import Free, lay_out
 from jfric.fits.objective import Normal
 from jfric.sweeps.progress import Progress
-from jfric.sweeps.store import open_sweep
+from jfric.sweeps.table import open_sweep
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIG = str(ROOT / "configs" / "ve0116.toml")

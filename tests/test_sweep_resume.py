@@ -16,8 +16,8 @@ import pytest
 
 import jfric
 from jfric.sweeps.progress import Progress
-from jfric.sweeps.store import ZarrTable
 from jfric.sweeps.sweeping import execute, prepare
+from jfric.sweeps.table import ZarrTable
 
 CONFIG = Path(__file__).resolve().parents[1] / "configs" / "ve0116.toml"
 LANES, BLOCK = 192, 8

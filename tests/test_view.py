@@ -25,7 +25,7 @@ from jfric.figures.view.run_view import run_page, spans
 from jfric.figures.view.stored import StoredRun, find, read_run
 from jfric.files.output import as_json
 from jfric.fits.uncertainty.posterior import Posterior
-from jfric.sweeps.store import open_sweep
+from jfric.sweeps.table import open_sweep
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 in_browser = pytest.mark.skipif(BROWSER is None, reason="needs chromium")

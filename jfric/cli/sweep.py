@@ -125,7 +125,7 @@ def sweep(given: SweepSettings) -> bool:
 
 def _values(store: Path) -> dict[str, Any]:
     """Axes of a table, values over these axes and units, for JSON."""
-    from jfric.sweeps.store import open_sweep
+    from jfric.sweeps.table import open_sweep
 
     table = open_sweep(store)
     axes = {name: x.values.tolist() for name, x in table.coords.items()}
@@ -182,7 +182,7 @@ def plot(given: PlotSettings) -> None:
 def _draw(store: Path, names: list[str] | None, out: Path | None) -> None:
     """Draw the results of a sweep next to them, or to ``out``."""
     from jfric.figures.sweep_figure import plot_sweep
-    from jfric.sweeps.store import open_sweep
+    from jfric.sweeps.table import open_sweep
 
     figure = plot_sweep(open_sweep(store), names)
     write_figure(out or store.with_suffix(".png"), lambda: figure, "--out")

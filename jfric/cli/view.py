@@ -43,7 +43,7 @@ def view(given: ViewSettings) -> None:
         page = run_page(read_run(place), place.stem)
     elif kind == "sweep":
         from jfric.figures.view.sweep_view import sweep_page
-        from jfric.sweeps.store import open_sweep
+        from jfric.sweeps.table import open_sweep
 
         page = sweep_page(open_sweep(place), place.stem)
     else:

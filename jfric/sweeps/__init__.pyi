@@ -2,5 +2,5 @@
 
 from .observing import observe as observe
 from .ranges import Range as Range
-from .store import open_sweep as open_sweep
 from .sweeping import sweep as sweep
+from .table import open_sweep as open_sweep

@@ -1,4 +1,4 @@
-"""Values of a varied parameter: a range, or a list; also as texts, on the command line and in files."""
+"""Values of a varied parameter: a range, or a list; and their texts, in commands and files."""
 
 from __future__ import annotations
 

@@ -31,8 +31,16 @@ from jfric.sweeps.design import Design, by_path, check_values, make_design
 from jfric.sweeps.observing import is_extreme, needs_log
 from jfric.sweeps.progress import Progress
 from jfric.sweeps.runner import Job, Results, Runner
-from jfric.sweeps.store import ZarrTable, read_layout
-from jfric.sweeps.table import MemoryTable, Schema, Sink, float_type, make_schema, state_size
+from jfric.sweeps.table import (
+    MemoryTable,
+    Schema,
+    Sink,
+    ZarrTable,
+    float_type,
+    make_schema,
+    read_layout,
+    state_size,
+)
 from jfric.sweeps.tiles import PILOT, PILOT_PASSES, Layout, Tile, refined, start_layout
 from jfric.system.expression import Expression
 from jfric.system.model import build
