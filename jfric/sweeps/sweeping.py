@@ -34,9 +34,7 @@ from jfric.sweeps.runner import Job, Results, Runner
 from jfric.sweeps.table import (
     MemoryTable,
     Schema,
-    Sink,
     ZarrTable,
-    float_type,
     make_schema,
     read_layout,
     state_size,
@@ -113,7 +111,7 @@ def sweep(
         solver=solver,
         command=command,
     )
-    sink, _ = execute(
+    table, _ = execute(
         prepared,
         store=store,
         chunk=chunk,
@@ -123,7 +121,7 @@ def sweep(
         scheduler=scheduler,
         progress=progress,
     )
-    return sink.dataset()
+    return table.dataset()
 
 
 class Prepared(NamedTuple):
@@ -211,7 +209,7 @@ def execute(
     workers: int | None = None,
     scheduler: str | None = None,
     progress: bool | None = None,
-) -> tuple[Sink, Summary]:
+) -> tuple[MemoryTable | ZarrTable, Summary]:
     """Compute the missing tiles; see :func:`sweep`."""
     job, design, schema, identity = prepared
     for name, value in (("chunk", chunk), ("block", block), ("workers", workers)):
@@ -239,10 +237,10 @@ def execute(
         if layout is None:
             layout, runner = _new_layout(prepared, devices, chunk, block)
         if path is None:
-            sink: Sink = MemoryTable(schema, layout)
+            table = MemoryTable(schema, layout)
         else:
-            sink = ZarrTable(path, schema, layout, identity)
-        waiting = sink.unfinished()
+            table = ZarrTable(path, schema, layout, identity)
+        waiting = table.unfinished()
         bar.skip(design.size - sum(t.last - t.first for t in waiting))
         if away:
             from jfric.sweeps.cluster import on_cluster
@@ -253,11 +251,11 @@ def execute(
         statuses = np.zeros(len(Status), int)
         computed = 0
         for tile, found in results:
-            sink.write(tile, found)
+            table.write(tile, found)
             statuses += np.bincount(found["status"], minlength=len(Status))
             computed += tile.last - tile.first
             bar.advance(tile.last - tile.first)
-        return sink, Summary(computed, statuses, bar.seconds)
+        return table, Summary(computed, statuses, bar.seconds)
 
 
 def _identity(job: Job, design: Design, text: str, settings: dict[str, Any]) -> dict[str, Any]:
@@ -267,7 +265,7 @@ def _identity(job: Job, design: Design, text: str, settings: dict[str, Any]) -> 
         "values": design.describe(),
         "observables": [repr(o) for o in job.observables],
         "solver": settings,
-        "type": str(float_type()),
+        "type": str(jax.numpy.result_type(float)),
     }
 
 

@@ -15,9 +15,8 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError, first_line
@@ -67,23 +66,6 @@ class Schema:
         return sum(
             np.dtype(v.dtype).itemsize * int(np.prod(v.extra, dtype=int)) for v in self.results
         )
-
-
-@runtime_checkable
-class Sink(Protocol):
-    """Destination of results, tile by tile."""
-
-    def unfinished(self) -> list[Tile]:
-        """Tiles that remain to be computed."""
-        ...
-
-    def write(self, tile: Tile, results: Results) -> None:
-        """Keep the results of a tile."""
-        ...
-
-    def dataset(self) -> xarray.Dataset:
-        """The table."""
-        ...
 
 
 def make_schema(
@@ -164,7 +146,7 @@ def _one_line(text: str | None) -> str:
 
 
 class MemoryTable:
-    """The table as arrays in memory."""
+    """The table as arrays in memory: tiles that are ``unfinished`` are written one by one."""
 
     def __init__(self, schema: Schema, layout: Layout):
         self._schema, self._layout = schema, layout
@@ -214,17 +196,14 @@ def state_size(problem) -> int:
     return max((len(problem.dofs) + contacts) // 2, 1)
 
 
-def float_type():
-    """The floating-point type in use."""
-    return jnp.result_type(float)
-
-
 #: Attributes from which a sweep is resumed.
 SWEEP, LAYOUT = "jfric_sweep", "jfric_layout"
 #: Axis of trajectories on no grid, in stores of earlier versions.
 EARLIER_AXIS = "lane"
 #: Values of an axis that are written at once.
 AXIS_PIECE = 2**20
+#: File that marks a store that is being created: the layout is written last.
+BEGUN = "jfric-begun"
 
 
 class StoreError(ProblemError):
@@ -246,7 +225,7 @@ def read_layout(path: Path, identity: dict[str, Any]) -> Layout | None:
     except Exception:
         attributes = {}
     if LAYOUT not in attributes:
-        if _only_a_start(path):
+        if (path / BEGUN).exists():  # a run was killed while it created the store
             shutil.rmtree(path)
             return None
         raise ProblemError(f"store: {path} exists and holds no sweep, choose another name")
@@ -264,15 +243,6 @@ def read_layout(path: Path, identity: dict[str, Any]) -> Layout | None:
         raise ProblemError(f"store: {path} is damaged, choose another name") from None
 
 
-def _only_a_start(path: Path) -> bool:
-    """Whether a run was killed while it created the store: the layout is written last."""
-    return (path / BEGUN).exists()
-
-
-#: File that marks a store that is being created.
-BEGUN = "jfric-begun"
-
-
 def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
@@ -284,7 +254,7 @@ class ZarrTable:
         self._path, self._schema, self._layout = path, schema, layout
         zarr = _import_zarr()
         with _explained(path):
-            if not (path / "zarr.json").exists() or _only_a_start(path):
+            if not (path / "zarr.json").exists() or (path / BEGUN).exists():
                 _create(path, schema, layout, identity)
             for partial in path.rglob("*.partial"):
                 partial.unlink(missing_ok=True)  # left by a killed run
