@@ -25,8 +25,7 @@ import numpy as np
 
 from jfric.fits.estimate import Estimate
 from jfric.fits.objective import Linearisation, Normal, Objective, Squares
-from jfric.fits.plausibility import unexplained
-from jfric.fits.readings import doubtful_readings, mask_of
+from jfric.fits.plausibility import doubtful_readings, mask_of, unexplained
 from jfric.fits.task import Task
 from jfric.fits.uncertainty.covariance import Covariance
 from jfric.fits.uncertainty.effects import ADDED, KINDS, larger_fit
