@@ -8,7 +8,7 @@ import pytest
 
 import jfric
 from jfric.fits.model import AbstractModel, Prediction
-from jfric.fits.optimise.growing import SHARES, beginning, can_grow, distinct, growing
+from jfric.fits.optimise.searches import SHARES, beginning, can_grow, distinct, growing
 from jfric.fits.recipe import prepare
 
 T = np.linspace(0.0, 40.0, 300)

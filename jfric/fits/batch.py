@@ -13,8 +13,8 @@ from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.free import Free
 from jfric.fits.objective import Objective, chunk_of, weighted
-from jfric.fits.optimise.growing import global_sample
 from jfric.fits.optimise.levenberg_marquardt import Members, Outcome, levenberg_marquardt
+from jfric.fits.optimise.searches import global_sample
 from jfric.fits.recipe import prepare
 from jfric.numerics.printing import printable
 from jfric.system.problem import Problem

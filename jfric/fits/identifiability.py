@@ -17,7 +17,7 @@ from jfric.fits.free import Free
 from jfric.fits.model import AbstractModel
 from jfric.fits.objective import FEW_MEMBERS
 from jfric.fits.optimise.direct_search import stepped
-from jfric.fits.optimise.growing import global_sample
+from jfric.fits.optimise.searches import global_sample
 from jfric.fits.recipe import prepare
 from jfric.fits.task import Task
 from jfric.fits.uncertainty.covariance import UNIDENTIFIED

@@ -18,8 +18,8 @@ from jfric.fits.optimise.direct_search import (
     search_in_steps,
     stepped,
 )
-from jfric.fits.optimise.growing import nearby
 from jfric.fits.optimise.levenberg_marquardt import LevenbergMarquardt, Members, Outcome
+from jfric.fits.optimise.searches import nearby
 from jfric.fits.recipe import Recipe
 from jfric.fits.task import Task
 from jfric.fits.uncertainty.residual_series import bandwidth, long_run_covariance

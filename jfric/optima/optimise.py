@@ -13,7 +13,7 @@ import numpy as np
 
 from jfric.errors import ProblemError, require_one_of, warn, within
 from jfric.fits.free import Free
-from jfric.fits.optimise.growing import CANDIDATES, global_sample
+from jfric.fits.optimise.searches import CANDIDATES, global_sample
 from jfric.numerics.cores import cores
 from jfric.numerics.limits import STARTS, STEPS, require_count
 from jfric.optima import engines

@@ -15,7 +15,7 @@ from jfric.fits.design.information import Slot, Slots, decomposed
 from jfric.fits.design.search import CLIMBS, Search, expected
 from jfric.fits.free import Free
 from jfric.fits.full_paths import full_path
-from jfric.fits.optimise.growing import global_sample, sobol
+from jfric.fits.optimise.searches import global_sample, sobol
 from jfric.fits.recipe import prepare
 from jfric.fits.task import Task
 from jfric.numerics.limits import STARTS, require_count

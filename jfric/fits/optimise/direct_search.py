@@ -14,7 +14,6 @@ import numpy as np
 
 from jfric.fits.free import Layout
 from jfric.fits.objective import Normal, Objective
-from jfric.fits.optimise.growing import SHARES, beginning, can_grow, global_sample
 from jfric.fits.optimise.levenberg_marquardt import (
     AbstractOptimiser,
     Members,
@@ -22,6 +21,7 @@ from jfric.fits.optimise.levenberg_marquardt import (
     Watch,
     nobody,
 )
+from jfric.fits.optimise.searches import SHARES, beginning, can_grow, global_sample
 
 #: Points of a generation, number of the best that define the next, weight of the old distribution.
 POINTS, BEST, MEMORY = 64, 12, 0.3
