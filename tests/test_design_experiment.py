@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.fits.design.information import merit
-from jfric.fits.design.search import Search, expected
+from jfric.fits.design.search import Search, expected, merit
 
 TIMES = np.linspace(0.02, 2.0, 75)
 FREE = {"friction.mu": jfric.Free(0.05, 0.5), "damper.c": jfric.Free(0.3, 3.0)}

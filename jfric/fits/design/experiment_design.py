@@ -11,8 +11,7 @@ from jaxtyping import Float
 
 from jfric.errors import ProblemError, require_one_of, within
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.design.information import Slot, Slots, decomposed
-from jfric.fits.design.search import CLIMBS, Search, expected
+from jfric.fits.design.search import CLIMBS, Search, Slot, Slots, decomposed, expected
 from jfric.fits.free import Free
 from jfric.fits.full_paths import full_path
 from jfric.fits.optimise.searches import global_sample, sobol
