@@ -28,8 +28,7 @@ import jax
 import numpy as np
 
 import jfric
-from jfric.fits.comparison.differences import Criterion, Differences, differences
-from jfric.fits.comparison.result import LawComparison
+from jfric.fits.comparison.result import Criterion, Differences, LawComparison, differences
 from jfric.fits.recipe import prepare
 from jfric.laws import Directional
 from jfric.numerics.compilation import use_compilation_cache

@@ -10,9 +10,15 @@ import pytest
 
 from jfric.figures.view.fit_view import comparison_page
 from jfric.files.output import as_json
-from jfric.fits.comparison.differences import UNRESOLVED, Criterion, differences, verdict
 from jfric.fits.comparison.residual_tests import ResidualTest
-from jfric.fits.comparison.result import LawComparison, LawResult
+from jfric.fits.comparison.result import (
+    UNRESOLVED,
+    Criterion,
+    LawComparison,
+    LawResult,
+    differences,
+    verdict,
+)
 from jfric.fits.comparison.trades import AtBound, Trade, weak_directions
 
 LAWS = ("Coulomb", "asymmetric", "Stribeck")

@@ -32,9 +32,15 @@ from jfric.fits.comparison.criteria import (
     residual_of,
     unit_of,
 )
-from jfric.fits.comparison.differences import Criterion, differences, verdict
 from jfric.fits.comparison.residual_tests import residual_tests
-from jfric.fits.comparison.result import Fitted, LawComparison, LawResult
+from jfric.fits.comparison.result import (
+    Criterion,
+    Fitted,
+    LawComparison,
+    LawResult,
+    differences,
+    verdict,
+)
 from jfric.fits.comparison.trades import at_bounds, starts_at_bounds, trades
 from jfric.fits.curve_fit import CurveFit, fit_curve
 from jfric.fits.data.experiment import Experiment, remarks_of

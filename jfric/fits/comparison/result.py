@@ -1,4 +1,16 @@
-"""Result of a comparison of laws."""
+"""Result of a comparison of laws: which are as good as the best, and which is recommended.
+
+A score is one number for each fold, so correlation of the residuals within a fold, however long, is
+part of the scatter of these numbers. Two laws are compared on the same folds, by the differences of
+their scores (Breiman, Friedman, Olshen, Stone, Classification and Regression Trees, 1984; the
+standard error is that of the difference here, not of a score). They use one standard error, for one
+criterion. Where several criteria have to agree, the true law is more than one standard error from
+the best by one of them in a fifth of records, and more than two hardly ever. The fits of different
+folds share data: the variance of a mean over ``k`` folds is taken as
+``s^2 (1/k + n_held/n_fitted)`` instead of ``s^2/k`` (C. Nadeau, Y. Bengio, Inference for the
+generalization error, Machine Learning 52, 2003). ``experiments/compare_rule.py`` judges the rule on
+records whose law is known.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +20,167 @@ from typing import Any
 
 import numpy as np
 
-from jfric.fits.comparison.differences import Criterion, Verdict, shown
 from jfric.fits.comparison.residual_tests import ResidualTest
 from jfric.fits.comparison.trades import AtBound, Trade
 from jfric.numerics.printing import printable
 from jfric.system.problem import Problem
+
+#: Relative difference of errors below which two laws are equally good, however certain it is.
+NEGLIGIBLE = 0.01
+#: Standard errors within which a law is as good as the best where several criteria have to agree,
+#: if its error is at most twice the least: folds that differ much would let any law pass.
+TOGETHER = 2.0
+#: Relative size of differences that no comparison resolves: fits end where a step promises to lower
+#: the cost by less than 1e-10 of it, and simulations have tolerances. Without noise, the true law
+#: and all laws that contain it have errors below this size, and rounding would decide.
+UNRESOLVED = 1e-5
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Scores (L, F) of laws on folds, compared with the best law.
+
+    ``mean`` (L,): over the folds; ``best``: the law with the least mean; ``difference``,
+    ``standard_error`` (L,): relative to the best law, zero for that law; infinite where a
+    prediction failed. ``unresolved``: size below which a difference does not count, in the unit of
+    the scores.
+    """
+
+    scores: np.ndarray
+    mean: np.ndarray
+    best: int
+    difference: np.ndarray
+    standard_error: np.ndarray
+    unresolved: float = 0.0
+
+    @property
+    def within(self) -> np.ndarray:
+        """Whether each law (L,) is within one standard error of the best one, or hardly worse."""
+        return self._within(self.standard_error)
+
+    @property
+    def as_good(self) -> np.ndarray:
+        """Whether each law (L,) is as good as the best one where several criteria have to agree."""
+        return self._within(np.minimum(TOGETHER * self.standard_error, self.mean[self.best]))
+
+    def _within(self, allowed: np.ndarray) -> np.ndarray:
+        good = np.isfinite(self.mean)
+        least = max(NEGLIGIBLE * float(self.mean[self.best]), self.unresolved)
+        allowed = np.maximum(allowed, least)
+        return good & (self.difference <= np.where(good, allowed, 0.0))
+
+
+def differences(scores: np.ndarray, held_over_fitted: float, size: float = 0.0) -> Differences:
+    """Compare ``scores`` (L, F), of which the least is best; ``held_over_fitted``: ratio of the
+    samples of a fold to the samples fitted for it; ``size``: root mean square of the predicted
+    signals."""
+    mean = np.mean(scores, axis=1)
+    best = int(np.argmin(mean))
+    good: np.ndarray = np.all(np.isfinite(scores), axis=1)
+    folds = scores.shape[1]
+    difference, error = np.full(mean.shape, np.inf), np.full(mean.shape, np.inf)
+    if good[best]:
+        off = scores[good] - scores[best]
+        difference[good] = off.mean(axis=1)
+        error[good] = off.std(axis=1, ddof=1) * np.sqrt(1.0 / folds + held_over_fitted)
+    unresolved = UNRESOLVED * size if np.isfinite(size) else 0.0
+    return Differences(scores, mean, best, difference, error, unresolved)
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """Scores of all laws by one criterion.
+
+    ``unit``: of the scores, which are root mean square errors on held-out data; ``size``: root mean
+    square of the predicted signals, in the same unit; ``fitted``: whether the laws were fitted to
+    this criterion (on other folds).
+    """
+
+    name: str
+    unit: str
+    size: float
+    fitted: bool
+    differences: Differences
+
+    @property
+    def simplest(self) -> int | None:
+        """The simplest law within one standard error of the best; None where all have failed."""
+        within = np.flatnonzero(self.differences.within)
+        return int(within[0]) if within.size else None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The recommended law (its number, or None), the reason for it, and contradictions."""
+
+    recommended: int | None
+    reason: str
+    warnings: tuple[str, ...]
+
+
+def verdict(laws: Sequence[str], criteria: Sequence[Criterion]) -> Verdict:
+    """Judge ``laws``, the simplest first.
+
+    The recommendation is the simplest law within two standard errors of the best, and with at most
+    twice its error (or within 1 % of its error), by all criteria, else by all to which no law was
+    fitted. A law that is best only by the criterion to which it was fitted is never
+    recommended.
+    """
+    others = [c for c in criteria if not c.fitted]
+    warnings = _contradictions(laws, criteria)
+    if not others:
+        own = criteria[0]
+        best = "none" if own.simplest is None else laws[own.simplest]
+        names = ", ".join(c.name for c in criteria)
+        return Verdict(
+            None,
+            f"no law is recommended: all were judged only by what they were fitted to, {names}; "
+            f"the simplest that is as good as the best by {own.name} is {best}",
+            warnings,
+        )
+    for chosen, said in ((criteria, "all criteria"), (others, "all criteria that were not fitted")):
+        common = np.all([c.differences.as_good for c in chosen], axis=0)
+        if common.any():
+            law = int(np.flatnonzero(common)[0])
+            names = ", ".join(c.name for c in chosen)
+            reason = f"the simplest within two standard errors of the best by {said} ({names})"
+            return Verdict(law, reason, warnings)
+    return Verdict(
+        None,
+        "no law is recommended: none is within two standard errors of the best by all criteria "
+        f"that were not fitted ({', '.join(c.name for c in others)})",
+        warnings,
+    )
+
+
+def _contradictions(laws: Sequence[str], criteria: Sequence[Criterion]) -> tuple[str, ...]:
+    """Laws that win by one criterion and lose by another."""
+    found = []
+    for one in criteria:
+        winner = one.differences.best
+        for other in criteria:
+            d = other.differences
+            if other is one or not np.isfinite(one.differences.mean[winner]) or d.as_good[winner]:
+                continue
+            off = shown(d.difference[winner], other)
+            found.append(
+                f"{laws[winner]} wins by {one.name}{' (fitted)' if one.fitted else ''}, and is "
+                f"worse than {laws[d.best]} by {other.name}: by {off} (standard error "
+                f"{shown(d.standard_error[winner], other)})"
+            )
+    return tuple(found)
+
+
+def shown(value: float, criterion: Criterion) -> str:
+    """A score or a difference with its unit; forces relative to the measured ones."""
+    if not np.isfinite(value):
+        return "failed"
+    if criterion.unit in ("N", "N m", ""):
+        return f"{100 * value / criterion.size:.3g} %"
+    for factor, prefix in ((1.0, ""), (1e3, "m"), (1e6, "u")):
+        if abs(value) * factor >= 1.0 or prefix == "u":
+            return f"{value * factor:.3g} {prefix}{criterion.unit}"
+    raise AssertionError
 
 
 @dataclass(frozen=True)
