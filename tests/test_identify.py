@@ -9,7 +9,7 @@ import pytest
 
 import jfric
 from jfric.fits.optimise import descent
-from jfric.fits.optimise.levenberg_marquardt import Outcome
+from jfric.fits.optimise.descents import Outcome
 from jfric.fits.plausibility import scatter
 from jfric.fits.recipe import prepare
 

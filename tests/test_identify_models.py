@@ -13,8 +13,8 @@ import jfric
 from jfric.fits.free import lay_out
 from jfric.fits.model import AbstractModel, Prediction
 from jfric.fits.objective import AbstractLoss
+from jfric.fits.optimise.descents import Outcome
 from jfric.fits.optimise.direct_search import direct_search
-from jfric.fits.optimise.levenberg_marquardt import Outcome
 from jfric.fits.recipe import Recipe, from_words
 from jfric.fits.uncertainty.posterior import log_density
 from jfric.fits.uncertainty.residual_series import bandwidth, long_run_covariance

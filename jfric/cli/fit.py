@@ -113,7 +113,7 @@ def fit(given: FitSettings) -> bool | None:
     data = _required(given)
     from jfric.cli.fit_record import fit_record, profiles, samples, write_record
     from jfric.fits.hierarchical import HierarchicalFit
-    from jfric.fits.optimise.levenberg_marquardt import Outcome
+    from jfric.fits.optimise.descents import Outcome
 
     if given.report is not None:
         import_plotly()

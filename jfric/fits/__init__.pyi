@@ -24,10 +24,10 @@ from .objective import Cauchy as Cauchy
 from .objective import Huber as Huber
 from .objective import SoftL1 as SoftL1
 from .objective import Squares as Squares
-from .optimise.descent import LBFGS as LBFGS
-from .optimise.descent import Adam as Adam
+from .optimise.descents import LBFGS as LBFGS
+from .optimise.descents import Adam as Adam
+from .optimise.descents import LevenbergMarquardt as LevenbergMarquardt
 from .optimise.direct_search import DirectSearch as DirectSearch
-from .optimise.levenberg_marquardt import LevenbergMarquardt as LevenbergMarquardt
 from .optimise.searches import Global as Global
 from .optimise.searches import Shooting as Shooting
 from .optimise.searches import Starts as Starts

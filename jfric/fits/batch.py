@@ -13,7 +13,7 @@ from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.free import Free
 from jfric.fits.objective import Objective, chunk_of, weighted
-from jfric.fits.optimise.levenberg_marquardt import Members, Outcome, levenberg_marquardt
+from jfric.fits.optimise.descents import Members, Outcome, levenberg_marquardt
 from jfric.fits.optimise.searches import global_sample
 from jfric.fits.recipe import prepare
 from jfric.numerics.printing import printable

@@ -10,8 +10,8 @@ import numpy as np
 
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.objective import Linearisation, Objective
+from jfric.fits.optimise.descents import Outcome
 from jfric.fits.optimise.direct_search import Cloud
-from jfric.fits.optimise.levenberg_marquardt import Outcome
 from jfric.fits.recipe import Recipe
 
 

@@ -17,7 +17,7 @@ from jfric.fits.free import Free
 from jfric.fits.minimise import Watch, solve
 from jfric.fits.model import AbstractModel
 from jfric.fits.objective import AbstractLoss
-from jfric.fits.optimise.levenberg_marquardt import AbstractOptimiser
+from jfric.fits.optimise.descents import AbstractOptimiser
 from jfric.fits.optimise.searches import AbstractSearch
 from jfric.fits.plausibility import remarks, unexplained
 from jfric.fits.recipe import Recipe

@@ -11,6 +11,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.fits.free import Layout
 from jfric.fits.objective import Objective, Squares, failed
+from jfric.fits.optimise.descents import LevenbergMarquardt, Members, Outcome
 from jfric.fits.optimise.direct_search import (
     Cloud,
     direct_search,
@@ -18,7 +19,6 @@ from jfric.fits.optimise.direct_search import (
     search_in_steps,
     stepped,
 )
-from jfric.fits.optimise.levenberg_marquardt import LevenbergMarquardt, Members, Outcome
 from jfric.fits.optimise.searches import nearby
 from jfric.fits.recipe import Recipe
 from jfric.fits.task import Task

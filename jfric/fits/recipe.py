@@ -13,9 +13,8 @@ from jfric.errors import ProblemError, nearest, warn
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.free import Free
 from jfric.fits.objective import LOSSES, AbstractLoss
-from jfric.fits.optimise.descent import LBFGS, Adam
+from jfric.fits.optimise.descents import LBFGS, AbstractOptimiser, Adam, LevenbergMarquardt
 from jfric.fits.optimise.direct_search import DirectSearch
-from jfric.fits.optimise.levenberg_marquardt import AbstractOptimiser, LevenbergMarquardt
 from jfric.fits.optimise.searches import SEARCHES, AbstractSearch, Starts
 from jfric.fits.residuals import RESIDUALS, AbstractResidual, Outputs
 from jfric.fits.task import Setup, Task

@@ -18,8 +18,8 @@ from jfric.fits.data.experiment import Experiment
 from jfric.fits.estimate import Estimate
 from jfric.fits.free import read_free
 from jfric.fits.objective import weighted
+from jfric.fits.optimise.descents import Outcome
 from jfric.fits.optimise.direct_search import Cloud
-from jfric.fits.optimise.levenberg_marquardt import Outcome
 from jfric.fits.recipe import Recipe, from_words
 from jfric.fits.uncertainty.covariance import Covariance
 from jfric.solvers.event_driven.solver import EventDriven

@@ -48,7 +48,7 @@ from jfric.fits.fit_result import FitResult, fit
 from jfric.fits.free import Free, beginning_at
 from jfric.fits.full_paths import full_controller, full_experiment, full_free
 from jfric.fits.loop_delay import with_found_delay
-from jfric.fits.optimise.levenberg_marquardt import LevenbergMarquardt
+from jfric.fits.optimise.descents import LevenbergMarquardt
 from jfric.fits.residuals import starts_anywhere
 from jfric.solvers.sampled.equations import is_one_degree
 from jfric.system.assembly import assemble

@@ -14,7 +14,7 @@ import numpy as np
 
 from jfric.fits.free import Layout
 from jfric.fits.objective import Normal, Objective
-from jfric.fits.optimise.levenberg_marquardt import (
+from jfric.fits.optimise.descents import (
     AbstractOptimiser,
     Members,
     Outcome,

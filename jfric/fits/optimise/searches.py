@@ -27,7 +27,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.fits.free import Layout
 from jfric.fits.objective import Objective, weighted
-from jfric.fits.optimise.levenberg_marquardt import levenberg_marquardt
+from jfric.fits.optimise.descents import levenberg_marquardt
 from jfric.fits.residuals import windows
 from jfric.fits.task import Setup, Task
 
