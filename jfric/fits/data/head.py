@@ -14,8 +14,17 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jfric.errors import ProblemError
-from jfric.fits.data.cells import is_stamp, number
-from jfric.fits.data.columns import TIMES, is_time, is_unit, loose, measures, split_unit, written
+from jfric.fits.data.cells import (
+    TIMES,
+    is_stamp,
+    is_time,
+    is_unit,
+    loose,
+    measures,
+    number,
+    split_unit,
+    written,
+)
 from jfric.system.units import dimensions_of, unit_factor
 
 COMMENT = re.compile(r"\s*(?:#|%|//)\s*")

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from jfric.errors import ProblemError, first_line, quoted
 from jfric.files.config import Beside, Column, Config, Measured
 from jfric.files.read_toml import load_config
-from jfric.fits.data.columns import Table, is_angle
+from jfric.fits.data.cells import Table, is_angle
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.joining import POSITIONS, at_times, first_of_each, join_records, unwrapped
 from jfric.fits.data.mat import read_mat

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.data.columns import TIMES, Table, is_time, loose, split_unit
+from jfric.fits.data.cells import TIMES, Table, is_time, loose, split_unit
 from jfric.fits.data.joining import at_times, first_of_each
 from jfric.fits.data.measured_files import clock_remarks, read_columns
 from jfric.system.naming import function_paths, path_dimension

@@ -17,8 +17,18 @@ from typing import NamedTuple
 import numpy as np
 
 from jfric.errors import ProblemError, quoted
-from jfric.fits.data.cells import is_date, is_grouped, is_stamp, number, stamp
-from jfric.fits.data.columns import TIMES, Table, is_time, loose, split_unit
+from jfric.fits.data.cells import (
+    TIMES,
+    Table,
+    is_date,
+    is_grouped,
+    is_stamp,
+    is_time,
+    loose,
+    number,
+    split_unit,
+    stamp,
+)
 from jfric.fits.data.head import COMMENT, Head, Layout, Row, Step, read_head
 from jfric.system.units import unit_factor
 
