@@ -20,7 +20,16 @@ import numpy as np
 from jfric.fits.curve_prior import with_elements
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.full_paths import full_experiment
-from jfric.fits.robots.joint_laws import DELAY, Law, Part, described, elements_of
+from jfric.fits.robots.joint_laws import (
+    DELAY,
+    Fitted,
+    Law,
+    Part,
+    Search,
+    described,
+    elements_of,
+    law_columns,
+)
 from jfric.fits.robots.joint_rows import (
     drives,
     given_numbers,
@@ -28,7 +37,6 @@ from jfric.fits.robots.joint_rows import (
     rows_of,
     with_numbers,
 )
-from jfric.fits.robots.joint_search import Fitted, Search, law_columns
 from jfric.numerics.printing import Shown, printable
 from jfric.system.bristle import BRISTLES
 from jfric.system.line_elements import Load
