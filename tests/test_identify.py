@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.fits.optimise import descent
+from jfric.fits.optimise import descents
 from jfric.fits.optimise.descents import Outcome
 from jfric.fits.plausibility import scatter
 from jfric.fits.recipe import prepare
@@ -285,9 +285,9 @@ def test_parameter_without_influence_gets_no_interval():
 def test_reverse_mode_gives_the_same_gradient(monkeypatch):
     task = prepare(oscillator(), measured(), FREE, solver=SOLVER)
     z = task.objective.layout.coordinates(np.array([[0.11, 5000.0, 0.0], [0.2, 4000.0, 0.1]]))
-    forward = descent._value_and_gradient(task.objective, z)
-    monkeypatch.setattr(descent, "FORWARD_UP_TO", 1)
-    reverse = descent._value_and_gradient(task.objective, z)
+    forward = descents._value_and_gradient(task.objective, z)
+    monkeypatch.setattr(descents, "FORWARD_UP_TO", 1)
+    reverse = descents._value_and_gradient(task.objective, z)
     np.testing.assert_allclose(reverse[0], forward[0], rtol=1e-12)
     np.testing.assert_allclose(reverse[1], forward[1], rtol=1e-8, atol=1e-8)
 

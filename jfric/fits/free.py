@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import equinox as eqx
 import numpy as np
 
 from jfric.errors import ProblemError, require_no_text, require_one_of
@@ -121,12 +122,21 @@ def _check_value(problem: Problem, path: str, value: float) -> None:
         )
 
 
+def on_scale(x: np.ndarray, log: np.ndarray) -> np.ndarray:
+    """Numbers on their scales: logarithms where ``log``."""
+    return np.where(log, np.log(np.where(log, x, 1.0)), x)
+
+
+def off_scale(w: np.ndarray, log: np.ndarray) -> np.ndarray:
+    """Numbers whose values on their scales are ``w``."""
+    return np.where(log, np.exp(np.where(log, w, 0.0)), w)
+
+
 #: Part of the range by which starts stay away from bounds, where the map to the range is flat.
 MARGIN = 1e-3
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(eqx.Module):
     """Free parameters as a vector of ``P`` numbers.
 
     Steps are taken in coordinates without bounds: ``w = low + (high - low)(1 + sin z)/2`` with
@@ -135,9 +145,9 @@ class Layout:
     """
 
     #: (P,) ``friction.mu``, or ``initial.z.q[drop 2]`` for a value of one experiment.
-    names: tuple[str, ...]
+    names: tuple[str, ...] = eqx.field(static=True)
     #: (L,) Parameters as one experiment uses them, and (E, L) places of their values in the vector.
-    paths: tuple[str, ...]
+    paths: tuple[str, ...] = eqx.field(static=True)
     columns: np.ndarray
     #: (P,) Bounds on the scale of ``w``, whether the scale is logarithmic, and the first start.
     low: np.ndarray
@@ -154,8 +164,7 @@ class Layout:
 
     def values(self, z: np.ndarray) -> np.ndarray:
         """Parameters (..., P) from coordinates."""
-        w = self.low + 0.5 * (self.high - self.low) * (1.0 + np.sin(z))
-        return np.where(self.log, np.exp(np.where(self.log, w, 0.0)), w)
+        return off_scale(self.low + 0.5 * (self.high - self.low) * (1.0 + np.sin(z)), self.log)
 
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """First and second derivatives of the parameters by their coordinates."""
@@ -166,16 +175,17 @@ class Layout:
             self.log, x * (second + first**2), second
         )
 
+    def fractions(self, x: np.ndarray) -> np.ndarray:
+        """Places of parameters (..., P) in their ranges: 0 at the lower bound, 1 at the upper."""
+        return (on_scale(x, self.log) - self.low) / (self.high - self.low)
+
     def coordinates(self, x: np.ndarray) -> np.ndarray:
         """Coordinates of parameters (..., P), a little inside the bounds."""
-        w = np.where(self.log, np.log(np.where(self.log, x, 1.0)), x)
-        fraction = np.clip((w - self.low) / (self.high - self.low), MARGIN, 1.0 - MARGIN)
-        return np.arcsin(2.0 * fraction - 1.0)
+        return np.arcsin(2.0 * np.clip(self.fractions(x), MARGIN, 1.0 - MARGIN) - 1.0)
 
     def at_bound(self, x: np.ndarray) -> np.ndarray:
         """-1 at the lower bound, 1 at the upper, else 0 (within 1e-4 of the range)."""
-        w = np.where(self.log, np.log(np.where(self.log, x, 1.0)), x)
-        fraction = (w - self.low) / (self.high - self.low)
+        fraction = self.fractions(x)
         return np.where(fraction < 1e-4, -1, np.where(fraction > 1.0 - 1e-4, 1, 0))
 
     def ranges(self, x: np.ndarray) -> np.ndarray:
@@ -186,10 +196,7 @@ class Layout:
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bounds of the parameters, each (P,)."""
-        low, high = (np.where(self.log, w, 0.0) for w in (self.low, self.high))
-        return np.where(self.log, np.exp(low), self.low), np.where(
-            self.log, np.exp(high), self.high
-        )
+        return off_scale(self.low, self.log), off_scale(self.high, self.log)
 
     def prior_terms(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Parts of the cost, its gradient and its curvature (P,) from the priors at ``x`` (B,
@@ -226,22 +233,16 @@ def lay_out(
             names.append(path)
             rows.append((item, own[0]))
     log = np.array([item.scale == "log" for item, _ in rows])
-    low = np.array([_scaled(item, item.lower) for item, _ in rows])
-    high = np.array([_scaled(item, item.upper) for item, _ in rows])
     return Layout(
         names=tuple(names),
         paths=tuple(free),
         columns=np.stack(columns, axis=1),
-        low=low,
-        high=high,
+        low=on_scale(np.array([item.lower for item, _ in rows], float), log),
+        high=on_scale(np.array([item.upper for item, _ in rows], float), log),
         log=log,
         init=np.array([_start(item, value) for item, value in rows]),
         prior=np.array([item.prior or (np.nan, np.nan) for item, _ in rows], float),
     )
-
-
-def _scaled(item: Free, value: float) -> float:
-    return float(np.log(value)) if item.scale == "log" else float(value)
 
 
 def _start(item: Free, value: float) -> float:

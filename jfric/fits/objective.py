@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -142,6 +143,18 @@ def weighted(predicted, measured, weight):
     return jnp.where(weight > 0, weight * (predicted - measured), 0.0)
 
 
+class Misfit(eqx.Module):
+    """Residuals of predictions and their loss, for compiled programs."""
+
+    residual: Residual = eqx.field(static=True)
+    rho: Callable = eqx.field(static=True)
+    scale: Float[Array, ""]
+
+    def cost(self, residuals):
+        """Half the sum of the losses of ``residuals``."""
+        return 0.5 * self.scale**2 * jnp.sum(self.rho((residuals / self.scale) ** 2)[0])
+
+
 class Objective:
     """Cost of parameters ``x`` (B, P): of the model's predictions for all experiments."""
 
@@ -162,6 +175,11 @@ class Objective:
         one_hot = layout.columns[..., None] == np.arange(layout.size)
         self._scatter = jnp.asarray(one_hot, jnp.result_type(float))
 
+    @property
+    def misfit(self) -> Misfit:
+        """Residuals and loss, for compiled programs."""
+        return Misfit(self.residual, self.loss.rho, jnp.asarray(self.loss.scale))
+
     def normal(self, x, measured=None, weight=None, chunk: int | None = None) -> Normal:
         """Normal equations of members ``x`` (B, P).
 
@@ -171,16 +189,7 @@ class Objective:
 
         def call(x, own):
             pred, jac, status = self._predict(x)
-            return _normal(
-                pred,
-                jac,
-                status,
-                *own,
-                self._scatter,
-                jnp.asarray(self.loss.scale),
-                self.residual,
-                self.loss.rho,
-            )
+            return _normal(self.misfit, pred, jac, status, *own, self._scatter)
 
         cost, gradient, hessian = self._in_chunks(call, x, (measured, weight), chunk)
         more = self.layout.prior_terms(np.atleast_2d(x))
@@ -191,8 +200,7 @@ class Objective:
 
         def call(x, own):
             pred, status = _predict_plainly(self.model, self.data, x, self.layout.paths)
-            scale, rho = jnp.asarray(self.loss.scale), self.loss.rho
-            return (_costs(pred, status, *own, scale, self.residual, rho),)
+            return (_costs(self.misfit, pred, status, *own),)
 
         size = max(FEWEST, -(-PLAIN_MEMBERS // cores()))
         found = self._in_chunks(call, x, (None, None), size, whole=True)[0]
@@ -203,7 +211,7 @@ class Objective:
 
         def call(x, own):
             pred, jac, status = self._predict(x)
-            r, J = _residuals(pred, jac, *own, self.residual)
+            r, J = _residuals(self.misfit, pred, jac, *own)
             return pred, r, J, status
 
         return Linearisation(*self._in_chunks(call, x, (measured, weight), None))
@@ -294,22 +302,12 @@ def _predict_plainly(model: AbstractModel, data: Data, x, paths: tuple[str, ...]
     return jax.vmap(jax.vmap(one), in_axes=(0, None))(x, data)
 
 
-def experiment_cost(model, data, x, paths, measured, weight, scale, residual, rho):
+def experiment_cost(model: AbstractModel, misfit: Misfit, paths, x, data, measured, weight):
     """Cost of the parameters ``x`` (L,) of one experiment for measured values (m, k); infinite
-    where the simulation fails. ``rho``, ``scale``: of the loss. Traced; the caller adds priors."""
+    where the simulation fails. Traced; the caller adds priors."""
     found = model.simulate_outputs({path: x[i] for i, path in enumerate(paths)}, data)
-    values, _ = rho((residual(found.y, measured, weight) / scale) ** 2)
-    cost = 0.5 * scale**2 * jnp.sum(values)
+    cost = misfit.cost(misfit.residual(found.y, measured, weight))
     return jnp.where(failed(found.status) | ~jnp.isfinite(cost), jnp.inf, cost)
-
-
-def member_cost(model, data, x, paths, measured, weight, scale, residual, rho):
-    """Cost of the parameters ``x`` (E, L) of all experiments for measured values (E, m, k)."""
-
-    def one(x, data, measured, weight):
-        return experiment_cost(model, data, x, paths, measured, weight, scale, residual, rho)
-
-    return jnp.sum(jax.vmap(one)(x, data, measured, weight))
 
 
 def failed(status):
@@ -344,27 +342,26 @@ def _each(residual):
     return members
 
 
-@functools.partial(jax.jit, static_argnums=(4,))
-def _residuals(pred, jac, measured, weight, residual):
-    return _each(residual)(pred, jac, measured, weight)
+@jax.jit
+def _residuals(misfit: Misfit, pred, jac, measured, weight):
+    return _each(misfit.residual)(pred, jac, measured, weight)
 
 
-@functools.partial(jax.jit, static_argnums=(5, 6))
-def _costs(pred, status, measured, weight, scale, residual, rho):
+@jax.jit
+def _costs(misfit: Misfit, pred, status, measured, weight):
     def one(pred):
-        r = jax.vmap(residual)(pred, measured[0], weight[0])
-        return 0.5 * scale**2 * jnp.sum(rho((r / scale) ** 2)[0])
+        return misfit.cost(jax.vmap(misfit.residual)(pred, measured[0], weight[0]))
 
     cost = jax.vmap(one)(pred)
     good = jnp.isfinite(cost) & ~jnp.any(failed(status), axis=1)
     return jnp.where(good, cost, jnp.inf)
 
 
-@functools.partial(jax.jit, static_argnums=(7, 8))
-def _normal(pred, jac, status, measured, weight, scatter, scale, residual, rho):
-    r, J = _each(residual)(pred, jac, measured, weight)
-    values, slope = rho((r / scale) ** 2)
-    cost = 0.5 * scale**2 * jnp.sum(values, axis=(1, 2, 3))
+@jax.jit
+def _normal(misfit: Misfit, pred, jac, status, measured, weight, scatter):
+    r, J = _each(misfit.residual)(pred, jac, measured, weight)
+    values, slope = misfit.rho((r / misfit.scale) ** 2)
+    cost = 0.5 * misfit.scale**2 * jnp.sum(values, axis=(1, 2, 3))
     g = jnp.einsum("bemk,bemkl->bel", slope * r, J)
     H = jnp.einsum("bemk,bemkl,bemkn->beln", slope, J, J)
     any_failed = jnp.any(failed(status), axis=1)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jfric.errors import ProblemError, within
-from jfric.fits.free import Free, Layout, check_free
+from jfric.fits.free import Free, Layout, check_free, on_scale
 from jfric.statics.path_names import checked_path
 from jfric.system.bounds import INCREASING, bounds_of
 from jfric.system.naming import parameters
@@ -170,16 +170,12 @@ def _laid_out(places, start, low, high, log, fixed) -> Unknowns:
     if not columns.size:
         raise ProblemError("free: every number has equal bounds, nothing is free")
 
-    def on_scale(x):
-        x = x[columns]
-        return np.where(log[columns], np.log(np.where(log[columns], x, 1.0)), x)
-
     layout = Layout(
         names=tuple(names[i] for i in columns),
         paths=tuple(names[i] for i in columns),
         columns=np.arange(columns.size)[None],
-        low=on_scale(low),
-        high=on_scale(high),
+        low=on_scale(low[columns], log[columns]),
+        high=on_scale(high[columns], log[columns]),
         log=log[columns],
         init=start[columns],
         prior=np.full((columns.size, 2), np.nan),

@@ -1,5 +1,5 @@
-"""The best input of an experiment: a sample of all inputs, then sequential quadratic programming from
-the best, by the information about the parameters that each would give.
+"""The best input of an experiment: a sample of all inputs, then sequential quadratic programming
+from the best, by the information about the parameters that each would give.
 
 Standard deviations that an input is expected to give are averages over where the estimates may
 fall.

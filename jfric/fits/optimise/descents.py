@@ -351,9 +351,9 @@ def _value_and_gradient(objective: Objective, z: np.ndarray, chosen: np.ndarray 
         data = jax.tree.map(lambda a: np.asarray(a)[chosen], data)
         measured, weight, columns = measured[chosen], weight[chosen], columns[chosen]
     model = objective.model.reverse() if reverse else objective.model
-    own, *numbers = map(jnp.asarray, (x[:, columns], measured, weight, objective.loss.scale))
-    functions = objective.residual, objective.loss.rho
-    value, slope = _compiled()(model, data, own, layout.paths, *numbers, *functions, reverse)
+    numbers = map(jnp.asarray, (measured, weight))
+    own = jnp.asarray(x[:, columns])
+    value, slope = _compiled()(model, objective.misfit, layout.paths, reverse, own, data, *numbers)
     share = objective.weight.shape[0] / columns.shape[0]
     cost = share * np.sum(np.asarray(value), axis=1)
     gradient = np.zeros_like(x)
@@ -365,12 +365,10 @@ def _value_and_gradient(objective: Objective, z: np.ndarray, chosen: np.ndarray 
 
 @functools.cache
 def _compiled():
-    def all_members(model, data, x, paths, measured, weight, scale, residual, rho, reverse):
-        def one(x, data, measured, weight):
+    def all_members(model, misfit, paths, reverse, x, data, measured, weight):
+        def one(x, *data):
             def cost(x):
-                found = experiment_cost(
-                    model, data, x, paths, measured, weight, scale, residual, rho
-                )
+                found = experiment_cost(model, misfit, paths, x, *data)
                 return found, found
 
             derivative = jax.grad if reverse else jax.jacfwd

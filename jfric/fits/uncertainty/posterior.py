@@ -10,7 +10,7 @@ import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -19,9 +19,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
+from jfric.fits.data.stacking import Data
 from jfric.fits.estimate import Estimate
 from jfric.fits.free import Layout
-from jfric.fits.objective import Objective, member_cost
+from jfric.fits.model import AbstractModel
+from jfric.fits.objective import Misfit, Objective, experiment_cost
 from jfric.fits.uncertainty.covariance import covariance
 from jfric.numerics.compilation import quick_options
 from jfric.numerics.printing import printable
@@ -107,7 +109,7 @@ def log_density(
 
     The derivative of the density is computed forwards in every case (``jax.grad`` works).
     """
-    density = _density(fit.objective)
+    density = _Density.of(fit.objective)
     measured, weight = jnp.asarray(fit.objective.measured), jnp.asarray(fit.objective.weight)
 
     @jax.custom_vjp
@@ -176,61 +178,43 @@ def sample_chains(
     factor *= 2.38 / np.sqrt(layout.size)
     own = objective.measured[None] if measured is None else measured
     keys = jax.random.split(jax.random.key(seed), positions.shape[0])
-    run = _chains(objective.residual, objective.loss.rho, layout.paths, count, warmup)
     numbers = map(jnp.asarray, (positions, factor, own, objective.weight))
-    found, accepted = run(_Arrays.of(objective), *numbers, keys)
+    found, accepted = _chains(count, warmup)(_Density.of(objective), *numbers, keys)
     return np.asarray(_parameters(layout, found)), np.asarray(accepted)
 
 
-class _Arrays(NamedTuple):
-    """Parts of an objective for the log density, without measured values and weights."""
+class _Density(eqx.Module):
+    """Log density of the posterior of an objective."""
 
-    model: Any
-    data: Any
-    scale: Array
-    columns: Array
-    low: Array
-    high: Array
-    log: Array
-    prior: Array
+    model: AbstractModel
+    data: Data
+    misfit: Misfit
+    layout: Layout
 
     @classmethod
-    def of(cls, objective: Objective) -> _Arrays:
-        """The parts of an objective."""
-        own, scale = objective.layout, objective.loss.scale
-        numbers = scale, own.columns, own.low, own.high, own.log, own.prior
-        return cls(objective.model, objective.data, *map(jnp.asarray, numbers))
+    def of(cls, objective: Objective) -> _Density:
+        layout = jax.tree.map(jnp.asarray, objective.layout)
+        return cls(objective.model, objective.data, objective.misfit, layout)
 
-
-def _log_density(arrays: _Arrays, residual, rho, paths, position, measured, weight):
-    """Log density of a position (P,) for measured values and weights (E, m, k)."""
-    a = arrays
-    x = _parameters(a, position)
-    cost = member_cost(
-        a.model, a.data, x[a.columns], paths, measured, weight, a.scale, residual, rho
-    )
-    off = jnp.where(jnp.isfinite(a.prior[:, 0]), (x - a.prior[:, 0]) / a.prior[:, 1], 0.0)
-    volume = jax.nn.log_sigmoid(position) + jax.nn.log_sigmoid(-position)
-    return -cost - 0.5 * jnp.sum(off**2) + jnp.sum(volume)
-
-
-def _density(objective: Objective):
-    arrays = _Arrays.of(objective)
-    paths, residual, rho = objective.layout.paths, objective.residual, objective.loss.rho
-
-    def density(position, measured, weight):
-        return _log_density(arrays, residual, rho, paths, position, measured, weight)
-
-    return density
+    def __call__(self, position, measured, weight):
+        """Log density of a position (P,) for measured values and weights (E, m, k)."""
+        layout = self.layout
+        x = _parameters(layout, position)
+        cost = functools.partial(experiment_cost, self.model, self.misfit, layout.paths)
+        costs = jax.vmap(cost)(x[layout.columns], self.data, measured, weight)
+        mean, error = layout.prior.T
+        off = jnp.where(jnp.isfinite(mean), (x - mean) / error, 0.0)
+        volume = jax.nn.log_sigmoid(position) + jax.nn.log_sigmoid(-position)
+        return -jnp.sum(costs) - 0.5 * jnp.sum(off**2) + jnp.sum(volume)
 
 
 @functools.cache
-def _chains(residual, rho, paths, count, warmup):
+def _chains(count, warmup):
     blackjax = _blackjax()
 
-    def one(arrays, position, factor, measured, weight, key):
+    def one(density_of, position, factor, measured, weight, key):
         def density(p):
-            return _log_density(arrays, residual, rho, paths, p, measured, weight)
+            return density_of(p, measured, weight)
 
         def propose(key, p):
             return factor @ jax.random.normal(key, p.shape, p.dtype)
@@ -247,11 +231,11 @@ def _chains(residual, rho, paths, count, warmup):
         _, (found, accepted) = jax.lax.scan(step, state, jax.random.split(second, count))
         return found, jnp.mean(accepted)
 
-    def run(arrays, positions, factors, measured, weight, keys):
+    def run(density, positions, factors, measured, weight, keys):
         shared = measured.shape[0] == 1 and positions.shape[0] > 1
         axes = (None, 0, 0, None if shared else 0, None, 0)
         measured = measured[0] if shared else measured
-        return jax.vmap(one, in_axes=axes)(arrays, positions, factors, measured, weight, keys)
+        return jax.vmap(one, in_axes=axes)(density, positions, factors, measured, weight, keys)
 
     return eqx.filter_jit(run, compiler_options=quick_options() or None)  # pyright: ignore
 
@@ -270,8 +254,7 @@ def _parameters(layout, position):
 
 
 def _position(layout: Layout, x: np.ndarray) -> np.ndarray:
-    w = np.where(layout.log, np.log(np.where(layout.log, x, 1.0)), x)
-    fraction = np.clip((w - layout.low) / (layout.high - layout.low), 1e-6, 1.0 - 1e-6)
+    fraction = np.clip(layout.fractions(x), 1e-6, 1.0 - 1e-6)
     return np.log(fraction / (1.0 - fraction))
 
 
