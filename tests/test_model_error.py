@@ -15,10 +15,10 @@ import pytest
 from scipy.signal import lfilter
 
 import jfric
-from jfric.fits.objective import AbstractLoss, Normal, Objective
+from jfric.fits.objective import AbstractLoss, Normal, Objective, Point
 from jfric.fits.plausibility import doubtful_readings
 from jfric.fits.uncertainty.covariance import Covariance, covariance
-from jfric.fits.uncertainty.model_error import Point, _refined
+from jfric.fits.uncertainty.model_error import _refined
 from jfric.fits.uncertainty.noise_tests import repeated, whiteness
 from jfric.fits.uncertainty.residual_series import ResidualSeries
 

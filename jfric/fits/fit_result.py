@@ -12,7 +12,6 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment, remarks_of
 from jfric.fits.data.stacking import labels
-from jfric.fits.estimate import Estimate
 from jfric.fits.free import Free
 from jfric.fits.minimise import Watch, solve
 from jfric.fits.model import AbstractModel
@@ -20,7 +19,7 @@ from jfric.fits.objective import AbstractLoss
 from jfric.fits.optimise.descents import AbstractOptimiser
 from jfric.fits.optimise.searches import AbstractSearch
 from jfric.fits.plausibility import remarks, unexplained
-from jfric.fits.recipe import Recipe
+from jfric.fits.recipe import Estimate, Recipe
 from jfric.fits.residuals import AbstractResidual
 from jfric.fits.serialise import from_json, to_json
 from jfric.fits.uncertainty.bootstrap import Bootstrap, Profile, bootstrap, profile

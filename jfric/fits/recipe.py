@@ -1,10 +1,11 @@
-"""The arguments of a fit, and their spelling by words: in files, commands and older programs."""
+"""The arguments of a fit, their spelling by words, in files, commands and older programs, and the
+result of a fit as data."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ import numpy as np
 from jfric.errors import ProblemError, nearest, warn
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.free import Free
-from jfric.fits.objective import LOSSES, AbstractLoss
-from jfric.fits.optimise.descents import LBFGS, AbstractOptimiser, Adam, LevenbergMarquardt
-from jfric.fits.optimise.direct_search import DirectSearch
+from jfric.fits.objective import LOSSES, AbstractLoss, Point
+from jfric.fits.optimise.descents import LBFGS, AbstractOptimiser, Adam, LevenbergMarquardt, Outcome
+from jfric.fits.optimise.direct_search import Cloud, DirectSearch
 from jfric.fits.optimise.searches import SEARCHES, AbstractSearch, Starts
 from jfric.fits.residuals import RESIDUALS, AbstractResidual, Outputs
 from jfric.fits.task import Setup, Task
@@ -96,6 +97,24 @@ class Recipe:
             **found, "observe": setup.observe, "solver": setup.solver, "hold": setup.hold,
             "starts": self.starts, "seed": self.seed,
         }  # fmt: skip
+
+
+@dataclass
+class Estimate(Point):
+    """A fit as data: the fields of a :class:`jfric.FitResult`, from which its methods are computed,
+    and files are written."""
+
+    names: tuple[str, ...]
+    cost: float
+    outcome: Outcome
+    at_bound: np.ndarray
+    waterfall: list[dict[str, Any]]
+    sigma: Mapping[str, float]
+    experiments: tuple[Experiment, ...]
+    seed: int = 0
+    remarks: tuple[str, ...] = ()
+    recipe: Recipe | None = field(default=None, repr=False)
+    cloud: Cloud | None = field(default=None, repr=False)
 
 
 def prepare(problem: Any, experiments: Any, free: Mapping[str, Free], **options: Any) -> Task:

@@ -15,12 +15,11 @@ from jfric.files.output import versions
 from jfric.files.read_toml import loads
 from jfric.files.write_toml import dump
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.estimate import Estimate
 from jfric.fits.free import read_free
 from jfric.fits.objective import weighted
 from jfric.fits.optimise.descents import Outcome
 from jfric.fits.optimise.direct_search import Cloud
-from jfric.fits.recipe import Recipe, from_words
+from jfric.fits.recipe import Estimate, Recipe, from_words
 from jfric.fits.uncertainty.covariance import Covariance
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.smoothed.solver import Smoothed

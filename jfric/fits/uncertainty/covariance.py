@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from jfric.errors import ProblemError, require_one_of
-from jfric.fits.estimate import Estimate
 from jfric.fits.objective import Squares
 from jfric.fits.optimise.direct_search import Cloud
+from jfric.fits.recipe import Estimate
 from jfric.fits.uncertainty.noise_model import autoregressive_covariance
 from jfric.fits.uncertainty.residual_series import bandwidth, long_run_covariance, residual_series
 from jfric.numerics.printing import printable
@@ -208,10 +208,9 @@ def covariance(
     layout, objective, size = fit.objective.layout, fit.objective, fit.objective.layout.size
     if fit.cloud is not None:
         return _of_cloud(fit, fit.cloud)
-    normal = objective.normal_at(fit.vector)
-    hessian, ranges = normal.hessian, layout.ranges(fit.vector)
+    hessian, ranges = fit.normal.hessian, layout.ranges(fit.vector)
     # The simulation fails at the fit, or does not reach every sample.
-    if not (np.isfinite(normal.cost) and np.all(np.isfinite(hessian))):
+    if not (np.isfinite(fit.normal.cost) and np.all(np.isfinite(hessian))):
         return _made(fit, np.full((size, size), np.nan), method)
     values, vectors = np.linalg.eigh(hessian * np.outer(ranges, ranges))
     known = values > 1.0 / UNIDENTIFIED**2

@@ -9,10 +9,10 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.fits.curve_prior import with_elements
-from jfric.fits.estimate import Estimate
 from jfric.fits.free import Free
 from jfric.fits.full_paths import full_experiment, full_free, full_signals
 from jfric.fits.memory import without_history
+from jfric.fits.recipe import Estimate
 from jfric.fits.task import Task
 from jfric.system.elements import Damper, Load, Spring
 from jfric.system.expression import Expression

@@ -17,15 +17,14 @@ would be those of a noise that does not exist. See :mod:`jfric.fits.uncertainty.
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from jfric.fits.estimate import Estimate
-from jfric.fits.objective import Linearisation, Normal, Objective, Squares
+from jfric.fits.objective import Normal, Point, Squares
 from jfric.fits.plausibility import doubtful_readings, mask_of, unexplained
+from jfric.fits.recipe import Estimate
 from jfric.fits.task import Task
 from jfric.fits.uncertainty.covariance import Covariance
 from jfric.fits.uncertainty.effects import ADDED, KINDS, larger_fit
@@ -137,23 +136,6 @@ class ModelError:
             f"model error: {rest} follows the {name} ({100 * share:.3g} % of its squares, "
             f"{_level(p)}), as no noise does: {then}{holds}"
         )
-
-
-@dataclass(frozen=True)
-class Point:
-    """A point (P,) of an objective, with the residuals there."""
-
-    objective: Objective
-    vector: np.ndarray
-
-    @functools.cached_property
-    def normal(self) -> Normal:
-        """Cost, gradient and Gauss-Newton matrix."""
-        return self.objective.normal_at(self.vector)
-
-    def linearised(self) -> Linearisation:
-        """Predictions, residuals and derivatives at the point."""
-        return self.objective.linearised_at(self.vector)
 
 
 def widened(found: Covariance, error: ModelError) -> Covariance:

@@ -20,10 +20,10 @@ from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
 from jfric.fits.data.stacking import Data
-from jfric.fits.estimate import Estimate
 from jfric.fits.free import Layout
 from jfric.fits.model import AbstractModel
 from jfric.fits.objective import Misfit, Objective, experiment_cost
+from jfric.fits.recipe import Estimate
 from jfric.fits.uncertainty.covariance import covariance
 from jfric.numerics.compilation import quick_options
 from jfric.numerics.printing import printable
