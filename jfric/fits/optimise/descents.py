@@ -220,7 +220,45 @@ class LBFGS(AbstractOptimiser):
 
     def minimise(self, objective, x0, seed, watch=nobody):
         del seed
-        return _lbfgs(objective, x0, self.max_iterations, TOLERANCE, watch)
+        layout = objective.layout
+        z = layout.coordinates(np.asarray(x0, float))
+        cost, g = _value_and_gradient(objective, z)
+        outcome = np.where(np.isfinite(cost), Outcome.RUNNING, Outcome.FAILED)
+        outcome[np.isfinite(cost) & (np.abs(g).max(axis=1) == 0.0)] = Outcome.NO_GRADIENT
+        iterations = np.zeros(z.shape[0], int)
+        first, direction = _memory()
+        memory = first(z)
+        for iteration in range(self.max_iterations):
+            tell(watch, iteration, self.max_iterations, layout.values(z), cost)
+            on = outcome == Outcome.RUNNING
+            if not on.any():
+                break
+            step, memory = (jax.tree.map(np.asarray, a) for a in direction(g, memory, z))
+            slope = np.einsum("bi,bi->b", step, g)
+            # Where the memory gives no descent, the step is straight down.
+            step = np.where((slope < 0)[:, None], step, -g)
+            slope = np.einsum("bi,bi->b", step, g)
+            size = np.abs(step).max(axis=1)
+            length = np.minimum(1.0, 0.3 / np.maximum(size, 1e-300))
+            waiting = on.copy()
+            before = cost.copy()
+            for _ in range(HALVINGS):
+                trial = np.where(waiting[:, None], z + length[:, None] * step, z)
+                value, gradient = _value_and_gradient(objective, trial)
+                enough = waiting & (value <= cost + 1e-4 * length * slope)
+                z[enough], cost[enough], g[enough] = trial[enough], value[enough], gradient[enough]
+                waiting &= ~enough
+                if not waiting.any():
+                    break
+                length = np.where(waiting, 0.5 * length, length)
+            iterations[on] += 1
+            promised = -slope <= TOLERANCE * np.maximum(before, 1e-300)
+            settled = on & ~waiting & (before - cost <= TOLERANCE * before)
+            outcome[on & (promised | settled)] = Outcome.CONVERGED
+            outcome[waiting & (outcome == Outcome.RUNNING)] = Outcome.STALLED
+        outcome[outcome == Outcome.RUNNING] = Outcome.MAX_ITERATIONS
+        x = layout.values(z)
+        return Members(z, x, cost, outcome, iterations)
 
 
 @dataclass(frozen=True)
@@ -240,50 +278,38 @@ class Adam(AbstractOptimiser):
     batch: int | None = None
 
     def minimise(self, objective, x0, seed, watch=nobody):
-        steps, rate = self.max_iterations, self.learning_rate
-        return _adam(objective, x0, steps, rate, self.batch, seed, watch)
+        import optax  # slow to import
 
-
-def _lbfgs(objective: Objective, x0, max_iterations, tolerance, watch: Watch) -> Members:
-    layout = objective.layout
-    z = layout.coordinates(np.asarray(x0, float))
-    cost, g = _value_and_gradient(objective, z)
-    outcome = np.where(np.isfinite(cost), Outcome.RUNNING, Outcome.FAILED)
-    outcome[np.isfinite(cost) & (np.abs(g).max(axis=1) == 0.0)] = Outcome.NO_GRADIENT
-    iterations = np.zeros(z.shape[0], int)
-    first, direction = _memory()
-    memory = first(z)
-    for iteration in range(max_iterations):
-        tell(watch, iteration, max_iterations, layout.values(z), cost)
-        on = outcome == Outcome.RUNNING
-        if not on.any():
-            break
-        step, memory = (jax.tree.map(np.asarray, a) for a in direction(g, memory, z))
-        slope = np.einsum("bi,bi->b", step, g)
-        # Where the memory gives no descent, the step is straight down.
-        step = np.where((slope < 0)[:, None], step, -g)
-        slope = np.einsum("bi,bi->b", step, g)
-        size = np.abs(step).max(axis=1)
-        length = np.minimum(1.0, 0.3 / np.maximum(size, 1e-300))
-        waiting = on.copy()
-        before = cost.copy()
-        for _ in range(HALVINGS):
-            trial = np.where(waiting[:, None], z + length[:, None] * step, z)
-            value, gradient = _value_and_gradient(objective, trial)
-            enough = waiting & (value <= cost + 1e-4 * length * slope)
-            z[enough], cost[enough], g[enough] = trial[enough], value[enough], gradient[enough]
-            waiting &= ~enough
-            if not waiting.any():
-                break
-            length = np.where(waiting, 0.5 * length, length)
-        iterations[on] += 1
-        promised = -slope <= tolerance * np.maximum(before, 1e-300)
-        settled = on & ~waiting & (before - cost <= tolerance * before)
-        outcome[on & (promised | settled)] = Outcome.CONVERGED
-        outcome[waiting & (outcome == Outcome.RUNNING)] = Outcome.STALLED
-    outcome[outcome == Outcome.RUNNING] = Outcome.MAX_ITERATIONS
-    x = layout.values(z)
-    return Members(z, x, cost, outcome, iterations)
+        layout, steps = objective.layout, self.max_iterations
+        z = layout.coordinates(np.asarray(x0, float))
+        schedule = optax.cosine_decay_schedule(self.learning_rate, steps)
+        transform = optax.adam(schedule)
+        state = transform.init(jnp.asarray(z))
+        rng = np.random.default_rng(seed)
+        runs = objective.weight.shape[0]
+        some = self.batch is not None and self.batch < runs
+        best, least = z.copy(), np.full(z.shape[0], np.inf)
+        flat = np.zeros(z.shape[0], bool)
+        for step in range(steps):
+            chosen = rng.permutation(runs)[: self.batch] if some else None
+            cost, g = _value_and_gradient(objective, z, chosen)
+            tell(watch, step, steps, layout.values(z), cost)
+            if step == 0:
+                flat = np.isfinite(cost) & (np.abs(g).max(axis=1) == 0.0)
+            if chosen is None:
+                better = cost < least
+                best[better], least[better] = z[better], cost[better]
+            # A member that fails waits there and does not disturb the others.
+            g = np.where(np.isfinite(cost)[:, None] & np.isfinite(g), g, 0.0)
+            change, state = transform.update(jnp.asarray(g), state)
+            z = z + np.asarray(change)
+        cost, _ = _value_and_gradient(objective, z)
+        better = cost < least
+        best[better], least[better] = z[better], cost[better]
+        outcome = np.where(np.isfinite(least), Outcome.MAX_ITERATIONS, Outcome.FAILED)
+        outcome[flat] = Outcome.NO_GRADIENT
+        iterations = np.full(z.shape[0], steps)
+        return Members(best, layout.values(best), least, outcome, iterations)
 
 
 @functools.cache
@@ -299,42 +325,6 @@ def _memory():
         return -step, memory
 
     return jax.jit(jax.vmap(transform.init)), direction
-
-
-def _adam(
-    objective: Objective, x0, max_iterations, learning_rate, batch, seed, watch: Watch
-) -> Members:
-    import optax  # slow to import
-
-    layout = objective.layout
-    z = layout.coordinates(np.asarray(x0, float))
-    schedule = optax.cosine_decay_schedule(learning_rate, max_iterations)
-    transform = optax.adam(schedule)
-    state = transform.init(jnp.asarray(z))
-    rng = np.random.default_rng(seed)
-    runs = objective.weight.shape[0]
-    best, least = z.copy(), np.full(z.shape[0], np.inf)
-    flat = np.zeros(z.shape[0], bool)
-    for step in range(max_iterations):
-        chosen = None if batch is None or batch >= runs else rng.permutation(runs)[:batch]
-        cost, g = _value_and_gradient(objective, z, chosen)
-        tell(watch, step, max_iterations, layout.values(z), cost)
-        if step == 0:
-            flat = np.isfinite(cost) & (np.abs(g).max(axis=1) == 0.0)
-        if chosen is None:
-            better = cost < least
-            best[better], least[better] = z[better], cost[better]
-        # A member that fails waits there and does not disturb the others.
-        g = np.where(np.isfinite(cost)[:, None] & np.isfinite(g), g, 0.0)
-        change, state = transform.update(jnp.asarray(g), state)
-        z = z + np.asarray(change)
-    cost, _ = _value_and_gradient(objective, z)
-    better = cost < least
-    best[better], least[better] = z[better], cost[better]
-    outcome = np.where(np.isfinite(least), Outcome.MAX_ITERATIONS, Outcome.FAILED)
-    outcome[flat] = Outcome.NO_GRADIENT
-    iterations = np.full(z.shape[0], max_iterations)
-    return Members(best, layout.values(best), least, outcome, iterations)
 
 
 def _value_and_gradient(objective: Objective, z: np.ndarray, chosen: np.ndarray | None = None):
