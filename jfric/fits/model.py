@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, nearest, within
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import Data, check_inputs, with_inputs
 from jfric.fits.measurement import acting, measurement_parameters, shown, total_delay
@@ -133,10 +133,8 @@ class OutputModel(AbstractModel):
         """Raise :class:`jfric.ProblemError` for inputs or signals that cannot be simulated."""
         self.solver.require(self.problem)
         for name in signals:
-            try:
+            with within(f"y.{name}: "):
                 _quantity(self.problem, name)
-            except ProblemError as error:
-                raise ProblemError(f"y.{name}: {error}") from None
         for e in experiments:
             check_inputs(self.problem, tuple(e.u or {}), self.hold)
 

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, nearest, require_known, within
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import Data, check_inputs
 from jfric.fits.full_paths import full_controller
@@ -75,14 +75,10 @@ class SampledModel(AbstractModel):
         """Raise :class:`jfric.ProblemError` for inputs or signals that cannot be simulated."""
         require_features(self.problem, WHO, CONSTANT - {"events"} | {"sliders", "states"})
         require_one_degree(eqx.filter_eval_shape(assemble, self.problem))
-        slots = function_paths(self.problem)
         controller = self.controller
         if controller is not None:
-            if controller.drives not in slots:
-                raise ProblemError(
-                    f"controller.drives: no function of time {controller.drives!r}"
-                    f"{nearest(controller.drives, slots)}; there are {', '.join(slots)}"
-                )
+            slots = function_paths(self.problem)
+            require_known("controller.drives", "function of time", controller.drives, slots)
             if controller.reads not in self.problem.dofs:
                 raise ProblemError(
                     f"controller.reads: no degree of freedom {controller.reads!r}"
@@ -271,10 +267,8 @@ def without_reference(experiment: Experiment) -> Experiment:
 
 
 def _of_motion(problem: Problem, name: str) -> bool:
-    try:
+    with within(f"y.{name}: "):
         return find_signal(problem, name).of_motion
-    except ProblemError as error:
-        raise ProblemError(f"y.{name}: {error}") from None
 
 
 def _at_first(experiment: Experiment) -> Experiment:

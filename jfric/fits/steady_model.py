@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, nearest, within
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import Data
 from jfric.fits.measurement import DELAY, SENSOR_FIELDS
@@ -156,10 +156,8 @@ class SteadyModel(AbstractModel):
             for path, values in e.u.items():
                 name = self._condition(path)
                 for value in np.unique(values):
-                    try:
+                    with within(f"conditions.{path}: ", ValueError):
                         set_parameters(self.problem, {name: float(value)})
-                    except (KeyError, ValueError, ProblemError) as error:
-                        raise ProblemError(f"conditions.{path}: {error}") from None
 
     def _condition(self, path: str) -> str:
         try:
@@ -268,10 +266,8 @@ def measured(problem: Problem, name: str) -> _Measured:
             "amplitude.S(3), phase.S(3), mean.S with a signal S, and period"
         )
     word, signal, order = match.groups()
-    try:
+    with within(f"y.{name}: "):
         signal = look_up(problem, signal)[0]
-    except ProblemError as error:
-        raise ProblemError(f"y.{name}: {error}") from None
     harmonic = 1 if order is None else int(order)
     if word == "mean":
         if order is not None:

@@ -244,12 +244,9 @@ def check_values(problem: Problem, design: Design, solver: AbstractSolver) -> No
         corners = itertools.islice(itertools.product(*design.extremes()), MAX_CORNERS)
     for corner in corners:
         values = dict(zip(design.names, corner, strict=True))
-        try:
+        with within(f"vary: at {', '.join(f'{k} = {v:g}' for k, v in values.items())}: "):
             changed = with_numbers(problem, values)
             validate(changed)
             solver.require(changed)
             start, end = time_span(changed)
             solver.require_duration(end - start)
-        except ProblemError as error:
-            point = ", ".join(f"{k} = {v:g}" for k, v in values.items())
-            raise ProblemError(f"vary: at {point}: {error}") from None

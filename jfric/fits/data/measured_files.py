@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from jfric.errors import ProblemError, first_line, quoted
+from jfric.errors import ProblemError, first_line, quoted, within
 from jfric.files.config import Beside, Column, Config, Measured
 from jfric.files.read_toml import load_config
 from jfric.fits.data.cells import Table, is_angle
@@ -118,10 +118,8 @@ def _joined(first: Experiment, beside: Beside, path: Path) -> Experiment:
     """A record with what the second file of the run has."""
     other = beside.path(path)
     second = _experiment(beside.columns, read_columns(other), other, other.stem)
-    try:
+    with within(f"{path} and {other}: "):
         found = join_records(first, second, beside.join)
-    except ProblemError as error:
-        raise ProblemError(f"{path} and {other}: {error}") from None
     if beside.keeps:
         return found
     parts = {
@@ -186,10 +184,8 @@ def _experiment(data: Measured, table: Table, path: Path, name: str) -> Experime
     for pattern, numbers in data.known.items():
         known |= numbers if fnmatch.fnmatchcase(name, pattern) else {}
     meta = {"name": name, **({"remarks": tuple(remarks)} if remarks else {})}
-    try:
+    with within(f"{where}: "):
         return Experiment(t, u, y, mask=mask, meta=meta, resolution=resolution, known=known)
-    except ProblemError as error:
-        raise ProblemError(f"{where}: {error}") from None
 
 
 class _Samples(NamedTuple):
@@ -304,10 +300,8 @@ def _values(
     table: Table, column: Column, field: str, where: str, remarks: list[str] | None = None
 ) -> np.ndarray:
     """A column in SI. ``remarks``: of a measured quantity, which may be a wrapped position."""
-    try:
+    with within(f"{where}: {field}: "):
         name = table.find(column.name)
-    except ProblemError as error:
-        raise ProblemError(f"{where}: {field}: {error}") from None
     values = np.asarray(table.values[name])
     if name in table.wrong:
         line, text = table.wrong[name]

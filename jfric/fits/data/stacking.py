@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.errors import ProblemError, nearest, require_one_of
+from jfric.errors import ProblemError, require_known, require_one_of
 from jfric.fits.data.experiment import Experiment
 from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps
 from jfric.system.naming import function_paths
@@ -186,10 +186,5 @@ def with_inputs(problem: Problem, t, u: Mapping[str, Any], hold: str = "zero") -
 def check_inputs(problem: Problem, names: tuple[str, ...], hold: str) -> None:
     """Raise :class:`jfric.ProblemError` for an input that drives nothing in ``problem``."""
     require_one_of("hold", hold, HOLDS)
-    slots = function_paths(problem)
     for name in names:
-        if name not in slots:
-            raise ProblemError(
-                f"u.{name}: no function of time {name!r}{nearest(name, slots)}; there are "
-                + ", ".join(slots)
-            )
+        require_known(f"u.{name}", "function of time", name, function_paths(problem))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jfric.errors import ProblemError, quoted
+from jfric.errors import ProblemError, quoted, within
 from jfric.fits.data.cells import (
     TIMES,
     Table,
@@ -65,10 +65,8 @@ def read_text(path: Path) -> Table:
     last_empty = all(not r[-1] for r in cells[first:] if len(r) == layout.width)
     heads = [_head(line.text, layout) for line in lines[:first]]
     above = [Row(n.number, "\t".join(h), h) for n, h in zip(lines, heads, strict=False)]
-    try:
+    with within(f"{path}: "):
         head = read_head(above, beside, lines[first].number, layout, last_empty)
-    except ProblemError as error:
-        raise ProblemError(f"{path}: {error}") from None
     rows, where = _rows(path, lines[first:], cells[first:], head)
     return _table(head, rows, where, layout, encoding)
 
