@@ -85,7 +85,7 @@ class Linear:
         self.A[:, 1] *= sign
         x = self.found(tau)
         information = self.information(tau)
-        self.normal = SimpleNamespace(
+        normal = SimpleNamespace(
             gradient=self.A.T @ (self.A @ x - self.b) + information * x,
             hessian=self.A.T @ self.A + np.diag(information),
         )
@@ -95,7 +95,9 @@ class Linear:
             prior_terms=lambda x: (0.0, information * x, information),
         )
         self.names, self.vector, self.at_bound = tuple("abcdef"), x, np.zeros(6, int)
-        self.objective = SimpleNamespace(weight=none + 1.0, layout=layout)
+        self.objective = SimpleNamespace(
+            normal_at=lambda _: normal, weight=none + 1.0, layout=layout
+        )
         self.linearised = lambda: SimpleNamespace(residuals=none)
 
     def information(self, tau):

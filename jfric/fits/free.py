@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import equinox as eqx
 import numpy as np
 
 from jfric.errors import ProblemError, require_no_text, require_one_of
@@ -136,7 +135,8 @@ def off_scale(w: np.ndarray, log: np.ndarray) -> np.ndarray:
 MARGIN = 1e-3
 
 
-class Layout(eqx.Module):
+@dataclass(frozen=True)
+class Layout:
     """Free parameters as a vector of ``P`` numbers.
 
     Steps are taken in coordinates without bounds: ``w = low + (high - low)(1 + sin z)/2`` with
@@ -145,9 +145,9 @@ class Layout(eqx.Module):
     """
 
     #: (P,) ``friction.mu``, or ``initial.z.q[drop 2]`` for a value of one experiment.
-    names: tuple[str, ...] = eqx.field(static=True)
+    names: tuple[str, ...]
     #: (L,) Parameters as one experiment uses them, and (E, L) places of their values in the vector.
-    paths: tuple[str, ...] = eqx.field(static=True)
+    paths: tuple[str, ...]
     columns: np.ndarray
     #: (P,) Bounds on the scale of ``w``, whether the scale is logarithmic, and the first start.
     low: np.ndarray

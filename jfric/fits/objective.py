@@ -12,7 +12,7 @@ import abc
 import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -216,6 +216,10 @@ class Objective:
 
         return Linearisation(*self._in_chunks(call, x, (measured, weight), None))
 
+    def normal_at(self, x: np.ndarray) -> Normal:
+        """Normal equations of one member ``x`` (P,)."""
+        return Normal(*(a[0] for a in self.normal(x[None])))
+
     def linearised_at(self, x: np.ndarray) -> Linearisation:
         """Predictions, residuals and derivatives of one member ``x`` (P,)."""
         return Linearisation(*(a[0] for a in self.linearise(x[None])))
@@ -256,21 +260,28 @@ class Objective:
         return [np.concatenate(p) for p in zip(*parts, strict=True)]
 
 
-@dataclass
-class Point:
-    """A point ``vector`` (P,) of an objective."""
+class HasPoint:
+    """Something at a point ``vector`` (P,) of an objective."""
 
-    objective: Objective = field(repr=False)
+    objective: Objective
+    vector: np.ndarray
+
+    def linearised(self) -> Linearisation:
+        """Predictions (E, m, k), residuals, derivatives and status at the point."""
+        return self.objective.linearised_at(self.vector)
+
+
+@dataclass(frozen=True)
+class Point(HasPoint):
+    """A point of an objective."""
+
+    objective: Objective
     vector: np.ndarray
 
     @functools.cached_property
     def normal(self) -> Normal:
         """Cost, gradient and Gauss-Newton matrix at the point."""
-        return Normal(*(a[0] for a in self.objective.normal(self.vector[None])))
-
-    def linearised(self) -> Linearisation:
-        """Predictions (E, m, k), residuals, derivatives and status at the point."""
-        return self.objective.linearised_at(self.vector)
+        return self.objective.normal_at(self.vector)
 
 
 def chunk_of(count: int) -> int:

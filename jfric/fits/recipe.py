@@ -13,7 +13,7 @@ import numpy as np
 from jfric.errors import ProblemError, nearest, warn
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.free import Free
-from jfric.fits.objective import LOSSES, AbstractLoss, Point
+from jfric.fits.objective import LOSSES, AbstractLoss, HasPoint, Objective
 from jfric.fits.optimise.descents import LBFGS, AbstractOptimiser, Adam, LevenbergMarquardt, Outcome
 from jfric.fits.optimise.direct_search import Cloud, DirectSearch
 from jfric.fits.optimise.searches import SEARCHES, AbstractSearch, Starts
@@ -100,17 +100,19 @@ class Recipe:
 
 
 @dataclass
-class Estimate(Point):
+class Estimate(HasPoint):
     """A fit as data: the fields of a :class:`jfric.FitResult`, from which its methods are computed,
     and files are written."""
 
     names: tuple[str, ...]
+    vector: np.ndarray
     cost: float
     outcome: Outcome
     at_bound: np.ndarray
     waterfall: list[dict[str, Any]]
     sigma: Mapping[str, float]
     experiments: tuple[Experiment, ...]
+    objective: Objective = field(repr=False)
     seed: int = 0
     remarks: tuple[str, ...] = ()
     recipe: Recipe | None = field(default=None, repr=False)

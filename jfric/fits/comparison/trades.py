@@ -105,7 +105,7 @@ def _information(result: FitResult, which: np.ndarray) -> tuple[np.ndarray, np.n
     """Information about the parameters ``which`` of the model, initial states removed, and their
     numbers; both empty if the fit failed."""
     names = result.names
-    hessian = result.normal.hessian
+    hessian = result.objective.normal_at(result.vector).hessian
     if not np.all(np.isfinite(hessian)):
         return np.zeros((0, 0)), np.zeros(0, int)
     own = np.array(["[" not in name and not name.startswith("initial.") for name in names])

@@ -208,9 +208,10 @@ def covariance(
     layout, objective, size = fit.objective.layout, fit.objective, fit.objective.layout.size
     if fit.cloud is not None:
         return _of_cloud(fit, fit.cloud)
-    hessian, ranges = fit.normal.hessian, layout.ranges(fit.vector)
+    normal = objective.normal_at(fit.vector)
+    hessian, ranges = normal.hessian, layout.ranges(fit.vector)
     # The simulation fails at the fit, or does not reach every sample.
-    if not (np.isfinite(fit.normal.cost) and np.all(np.isfinite(hessian))):
+    if not (np.isfinite(normal.cost) and np.all(np.isfinite(hessian))):
         return _made(fit, np.full((size, size), np.nan), method)
     values, vectors = np.linalg.eigh(hessian * np.outer(ranges, ranges))
     known = values > 1.0 / UNIDENTIFIED**2

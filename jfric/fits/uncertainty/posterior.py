@@ -189,20 +189,25 @@ class _Density(eqx.Module):
     model: AbstractModel
     data: Data
     misfit: Misfit
-    layout: Layout
+    paths: tuple[str, ...] = eqx.field(static=True)
+    columns: Array
+    low: Array
+    high: Array
+    log: Array
+    prior: Array
 
     @classmethod
     def of(cls, objective: Objective) -> _Density:
-        layout = jax.tree.map(jnp.asarray, objective.layout)
-        return cls(objective.model, objective.data, objective.misfit, layout)
+        own = objective.layout
+        numbers = map(jnp.asarray, (own.columns, own.low, own.high, own.log, own.prior))
+        return cls(objective.model, objective.data, objective.misfit, own.paths, *numbers)
 
     def __call__(self, position, measured, weight):
         """Log density of a position (P,) for measured values and weights (E, m, k)."""
-        layout = self.layout
-        x = _parameters(layout, position)
-        cost = functools.partial(experiment_cost, self.model, self.misfit, layout.paths)
-        costs = jax.vmap(cost)(x[layout.columns], self.data, measured, weight)
-        mean, error = layout.prior.T
+        x = _parameters(self, position)
+        cost = functools.partial(experiment_cost, self.model, self.misfit, self.paths)
+        costs = jax.vmap(cost)(x[self.columns], self.data, measured, weight)
+        mean, error = self.prior.T
         off = jnp.where(jnp.isfinite(mean), (x - mean) / error, 0.0)
         volume = jax.nn.log_sigmoid(position) + jax.nn.log_sigmoid(-position)
         return -jnp.sum(costs) - 0.5 * jnp.sum(off**2) + jnp.sum(volume)

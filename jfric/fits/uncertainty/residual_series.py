@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from jfric.fits.objective import Objective, Point
+from jfric.fits.objective import HasPoint, Objective
 
 
 def long_run_covariance(series: Float[np.ndarray, "m p"], lags: int) -> Float[np.ndarray, "p p"]:
@@ -93,7 +93,7 @@ class ResidualSeries:
         return found
 
 
-def residual_series(fit: Point) -> list[ResidualSeries]:
+def residual_series(fit: HasPoint) -> list[ResidualSeries]:
     """The residuals of ``fit`` by experiment."""
     _, r, jacobian, _ = fit.linearised()
     return series_of(fit.objective, r, jacobian, fit.objective.layout.columns)
@@ -147,7 +147,7 @@ def even_grid(t: np.ndarray) -> tuple[np.ndarray, float]:
     return (place, step) if place[-1] < LONGEST_GRID * t.size else (every, step)
 
 
-def correlation_time(fit: Point) -> float:
+def correlation_time(fit: HasPoint) -> float:
     """Ratio of the number of samples of the residuals to the number of independent ones: one plus
     twice the sum of their autocorrelations up to the first that is not positive."""
     residuals, weight = fit.linearised().residuals, fit.objective.weight
@@ -167,12 +167,13 @@ def correlation_time(fit: Point) -> float:
 
 
 def cost_of_data(
-    fit: Point, places: Int[np.ndarray, " k"]
+    fit: HasPoint, places: Int[np.ndarray, " k"]
 ) -> tuple[Float[np.ndarray, " P"], Float[np.ndarray, "P P"]]:
     """Gradient and Gauss-Newton matrix at a fit without the priors of the parameters at ``places``,
     as if there were only as many samples as independent ones."""
     _, slope, information = fit.objective.layout.prior_terms(fit.vector)
-    gradient, hessian = fit.normal.gradient.copy(), fit.normal.hessian.copy()
+    normal = fit.objective.normal_at(fit.vector)
+    gradient, hessian = normal.gradient.copy(), normal.hessian.copy()
     gradient[places] -= slope[places]
     hessian[places, places] -= information[places]
     share = 1.0 / correlation_time(fit)
