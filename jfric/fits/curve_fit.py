@@ -14,6 +14,7 @@ from jfric.fits.data.experiment import Experiment
 from jfric.fits.fit_result import FitResult
 from jfric.fits.free import Free, beginning_at
 from jfric.fits.minimise import Watch
+from jfric.fits.random_effects import Centred
 from jfric.fits.recipe import Recipe
 from jfric.fits.uncertainty.covariance import Method
 from jfric.fits.uncertainty.residual_series import cost_of_data
@@ -308,24 +309,17 @@ def _best_tau(found: FitResult, bends: Sequence[str], tau: float, first: float) 
     moves = found.at_bound == 0
     own = [name for name, free in zip(found.names, moves, strict=True) if free]
     at = np.array([own.index(path) for path in bends if path in own], int)
-    x, (lower, upper) = found.vector[moves], (b[moves] for b in found.objective.layout.bounds)
+    lower, upper = (bound[moves] for bound in found.objective.layout.bounds)
     gradient, hessian = cost_of_data(found, np.array([found.names.index(b) for b in bends]))
-    gradient, hessian = gradient[moves], hessian[np.ix_(moves, moves)]
+    cost = found.vector[moves], gradient[moves], hessian[np.ix_(moves, moves)]
+    effects = Centred(*cost, [at])
 
     def minus_log(log_tau: float) -> float:
-        information = np.exp(-2.0 * log_tau)
-        total, slope = hessian.copy(), gradient.copy()
-        total[at, at] += information
-        slope[at] += information * x[at]
-        sign, size = np.linalg.slogdet(total)
-        if sign <= 0:
+        value = effects.minus_log(np.array([log_tau]))
+        if not np.isfinite(value):
             return np.inf
-        step = -np.linalg.solve(total, slope)
-        if np.any(x + step < lower) or np.any(x + step > upper):
-            return np.inf
-        bend = x[at] + step[at]
-        data = gradient @ step + 0.5 * step @ hessian @ step
-        return data + 0.5 * information * bend @ bend + at.size * log_tau + 0.5 * size
+        best = effects.best(np.exp([log_tau]))
+        return value if np.all((best >= lower) & (best <= upper)) else np.inf
 
     grid = np.linspace(np.log(first * SEARCHED[0]), np.log(first * SEARCHED[1]), 33)
     values = [minus_log(g) for g in grid]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,9 @@ class RandomEffects:
     """Cost of the data around ``x`` (P,), and the places ``groups`` (R,) of the runs' values of
     each parameter."""
 
+    #: Number of unknown means of each group.
+    unknown: ClassVar[int] = 1
+
     x: np.ndarray
     gradient: np.ndarray
     hessian: np.ndarray
@@ -45,7 +48,7 @@ class RandomEffects:
         K = np.zeros_like(self.hessian)
         for group, t in zip(self.groups, tau, strict=True):
             count = group.size
-            K[np.ix_(group, group)] = (np.eye(count) - 1.0 / count) / t**2
+            K[np.ix_(group, group)] = (np.eye(count) - self.unknown / max(count, 1)) / t**2
         return K
 
     def covariance(self, tau: np.ndarray) -> np.ndarray:
@@ -68,7 +71,7 @@ class RandomEffects:
         step = -np.linalg.solve(total, self.gradient + K @ self.x)
         there = self.x + step
         data = self.gradient @ step + 0.5 * step @ self.hessian @ step
-        known = sum((g.size - 1) * t for g, t in zip(self.groups, log_tau, strict=True))
+        known = sum((g.size - self.unknown) * t for g, t in zip(self.groups, log_tau, strict=True))
         return float(data + 0.5 * there @ K @ there + known + 0.5 * size)
 
     def bounds(self) -> list[tuple[float, float]]:
@@ -123,7 +126,16 @@ class RandomEffects:
 
     def mean_degrees(self, tau: np.ndarray) -> np.ndarray:
         """Degrees of freedom of the variances of the means (Satterthwaite 1946)."""
-        return self._degrees(self.mean_variances, tau)
+        log = np.log(tau)
+        # Derivatives of the variances by the logarithms of the scatters.
+        rows = [
+            self.mean_variances(np.exp(log + e)) - self.mean_variances(np.exp(log - e))
+            for e in STEP * np.eye(tau.size)
+        ]
+        slopes = np.stack(rows, axis=1) / (2.0 * STEP)
+        spread = np.einsum("ij,jk,ik->i", slopes, self.scatter_covariance(tau), slopes)
+        with np.errstate(divide="ignore"):
+            return np.maximum(2.0 * self.mean_variances(tau) ** 2 / spread, 1.0)
 
     def errors(self, tau: np.ndarray) -> np.ndarray:
         """Standard errors (P,) of all values.
@@ -151,21 +163,6 @@ class RandomEffects:
                 moved = self.best(other) - at
                 total += w * (np.diagonal(self.covariance(other)) - own + moved**2)
         return np.sqrt(np.maximum(total, own))
-
-    def _slopes(self, function, tau: np.ndarray) -> np.ndarray:
-        """Derivatives of ``function(tau)`` by the logarithms of the scatters."""
-        log = np.log(tau)
-        rows = [
-            (function(np.exp(log + e)) - function(np.exp(log - e))) / (2.0 * STEP)
-            for e in STEP * np.eye(tau.size)
-        ]
-        return np.stack(rows, axis=1)
-
-    def _degrees(self, variances, tau: np.ndarray) -> np.ndarray:
-        slopes = self._slopes(variances, tau)
-        spread = np.einsum("ij,jk,ik->i", slopes, self.scatter_covariance(tau), slopes)
-        with np.errstate(divide="ignore"):
-            return np.maximum(2.0 * variances(tau) ** 2 / spread, 1.0)
 
     def scatter_interval(self, tau: np.ndarray, j: int, level: float) -> tuple[float, float]:
         """Interval of one scatter by the profile of the marginal likelihood; it begins at zero if
@@ -199,3 +196,9 @@ class RandomEffects:
         start = 0.0 if below <= 0.0 else crossing(low, float(log[j]))
         stop = np.inf if profile(high) <= limit else crossing(float(log[j]), high)
         return start, float(stop)
+
+
+class Centred(RandomEffects):
+    """Parameters that scatter around zero: ``K = I/tau^2``, and ``R ln tau`` in the likelihood."""
+
+    unknown = 0
