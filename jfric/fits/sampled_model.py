@@ -145,7 +145,7 @@ class SampledModel(AbstractModel):
                 f"start: found {experiment.start:g} s, a simulation from sample to sample begins "
                 f"at the first, {first:g} s"
             )
-        return first, self._plain.initial(_at_first(experiment))[1]
+        return first, self._plain.initial(dataclasses.replace(experiment, start=first))[1]
 
     def simulate_outputs(self, values: Mapping[str, Array], data: Data) -> Prediction:
         motion, _ = self._simulate(values, data)
@@ -191,7 +191,7 @@ class SampledModel(AbstractModel):
             {
                 k: acting(data.t, x, k, values, self.hold)
                 for k, x in measured.items()
-                if k in driven and not self._sets(k)
+                if k in driven and (controller is None or k != controller.drives)
             },
             {k: slots[k] for k in driven},
             controller=controller,
@@ -206,9 +206,6 @@ class SampledModel(AbstractModel):
     @property
     def _plain(self) -> OutputModel:
         return OutputModel(self.problem, EventDriven(), self.hold)
-
-    def _sets(self, path: str) -> bool:
-        return self.controller is not None and path == self.controller.drives
 
     def _driven(self, inputs: Sequence[str]) -> tuple[str, ...]:
         """Paths of all inputs, measured or set by the controller."""
@@ -269,11 +266,6 @@ def without_reference(experiment: Experiment) -> Experiment:
 def _of_motion(problem: Problem, name: str) -> bool:
     with within(f"y.{name}: "):
         return find_signal(problem, name).of_motion
-
-
-def _at_first(experiment: Experiment) -> Experiment:
-    """The experiment without its own start time."""
-    return dataclasses.replace(experiment, start=float(experiment.t[0]))
 
 
 class LoopAndWindowsModel(AbstractModel):

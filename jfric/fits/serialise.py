@@ -52,24 +52,21 @@ def to_json(fit: Estimate, uncertainty: Covariance) -> str:
         "options": options,
         "result": {
             "names": fit.names,
-            "values": fit.vector.tolist(),
-            "standard_errors": _finite(list(uncertainty.standard_errors.values())),
+            "values": fit.vector,
+            "standard_errors": list(uncertainty.standard_errors.values()),
             "intervals": uncertainty.intervals(),
             "method": uncertainty.method,
             "cost": fit.cost,
-            "outcome": fit.outcome.name.lower(),
-            "at_bound": fit.at_bound.tolist(),
-            "sigma": dict(fit.sigma),
-            "cloud": None if fit.cloud is None else _cloud(fit.cloud),
+            "outcome": fit.outcome,
+            "at_bound": fit.at_bound,
+            "sigma": fit.sigma,
+            "cloud": None if fit.cloud is None else fit.cloud._asdict(),
             "remarks": fit.remarks,
             "remarks_on_intervals": uncertainty.remarks(),
-            "waterfall": [
-                {**w, "outcome": w["outcome"].name.lower(), "cost": _finite([w["cost"]])[0]}
-                for w in fit.waterfall
-            ],
+            "waterfall": fit.waterfall,
         },
     }
-    return json.dumps(table, indent=1, allow_nan=False)
+    return json.dumps(_plain(table), indent=1, allow_nan=False)
 
 
 def from_json(text: str) -> dict[str, Any]:
@@ -81,14 +78,21 @@ def from_json(text: str) -> dict[str, Any]:
         table = json.loads(text)
         found, options = table["result"], dict(table["options"])
         problem = loads(table["problem"]).problem
-        experiments = tuple(Experiment(**e) for e in map(_read_experiment, table["experiments"]))
+        experiments = tuple(Experiment(**e) for e in table["experiments"])
         free = {path: read_free(item) for path, item in table["free"].items()}
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ProblemError(f"from_json: found no fit in the text ({error})") from None
-    options["solver"] = _read_solver(options["solver"])
+    if options["solver"] is not None:
+        fields = dict(options["solver"])
+        options["solver"] = SOLVERS[fields.pop("class")](**fields)
     recipe = Recipe.of(problem, experiments, free, **from_words(options))
     task = recipe.setup.task()
-    vector = np.array(found["values"])
+    vector, cloud = np.array(found["values"]), found.get("cloud")
+    if cloud is not None:
+        cloud = Cloud(**cloud | {k: np.array(cloud[k]) for k in ("x", "weight")})
+    for row in found["waterfall"]:
+        row["outcome"] = Outcome[row["outcome"].upper()]
+        row["cost"] = np.inf if row["cost"] is None else row["cost"]
     if not task.noise_is_known:
         task.estimate_noise(vector)
     return dict(
@@ -97,45 +101,34 @@ def from_json(text: str) -> dict[str, Any]:
         cost=found["cost"],
         outcome=Outcome[found["outcome"].upper()],
         at_bound=np.array(found["at_bound"]),
-        waterfall=[
-            {**w, "outcome": Outcome[w["outcome"].upper()], "cost": _infinite(w["cost"])}
-            for w in found["waterfall"]
-        ],
+        waterfall=found["waterfall"],
         sigma=found["sigma"],
         experiments=task.experiments,
         objective=task.objective,
         seed=recipe.seed,
         remarks=tuple(found["remarks"]),
         recipe=recipe,
-        cloud=_read_cloud(found.get("cloud")),
+        cloud=cloud,
     )
 
 
-def _cloud(cloud: Cloud) -> dict[str, Any]:
-    table = cloud._asdict()
-    return table | {"x": cloud.x.tolist(), "weight": cloud.weight.tolist()}
-
-
-def _read_cloud(table: dict[str, Any] | None) -> Cloud | None:
-    if table is None:
-        return None
-    return Cloud(**{**table, "x": np.array(table["x"]), "weight": np.array(table["weight"])})
+def _plain(value: Any) -> Any:
+    """``value`` by the types of JSON; numbers that are not finite are None."""
+    if isinstance(value, Outcome):
+        return value.name.lower()
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _experiment(e: Experiment) -> dict[str, Any]:
-    def plain(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {k: plain(v) for k, v in value.items()}
-        return _finite(value.tolist()) if isinstance(value, np.ndarray) else value
-
     meta = {k: v for k, v in (e.meta or {}).items() if isinstance(v, (str, int, float, bool))}
     x0 = None if e.x0 is None else {k: np.ravel(v) for k, v in e.x0.items()}
-    return plain(vars(e) | {"meta": meta, "x0": x0})
-
-
-def _read_experiment(table: dict[str, Any]) -> dict[str, Any]:
-    y = {k: [np.nan if x is None else x for x in v] for k, v in table["y"].items()}
-    return {**table, "y": y}
+    return vars(e) | {"meta": meta, "x0": x0}
 
 
 def _solver(solver: Any) -> dict[str, Any] | None:
@@ -148,18 +141,3 @@ def _solver(solver: Any) -> dict[str, Any] | None:
     if type(solver).__name__ not in SOLVERS or not plain:
         raise ProblemError(f"to_json: found the solver {solver!r}, which cannot be written")
     return {"class": type(solver).__name__, **fields}
-
-
-def _read_solver(table: dict[str, Any] | None) -> Any:
-    if table is None:
-        return None
-    fields = dict(table)
-    return SOLVERS[fields.pop("class")](**fields)
-
-
-def _finite(values: list) -> list:
-    return [x if np.isfinite(x) else None for x in values]
-
-
-def _infinite(value: float | None) -> float:
-    return float("inf") if value is None else value

@@ -11,7 +11,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import Data, ReadingNoise, labels, signals_of, stack, steps_of
-from jfric.fits.free import Free, Layout, check_free, lay_out
+from jfric.fits.free import Free, check_free, lay_out
 from jfric.fits.full_paths import full_experiment, full_free, full_signals
 from jfric.fits.model import AbstractModel
 from jfric.fits.objective import AbstractLoss, Objective, Squares
@@ -50,7 +50,8 @@ class Setup:
             raise ProblemError(f"known.{path}: only fits that simulate take numbers of one record")
         model.check(chosen, signals)
         check_free(getattr(model, "problem", None), free)
-        layout = _layout(model, chosen, free)
+        defaults = {path: np.array([model.default(path, e) for e in chosen]) for path in free}
+        layout = lay_out(free, defaults, labels(chosen))
         first = [model.initial(e) for e in chosen]
         own = _known(model, chosen, free, [x for _, x in first])
         data, used, sigma = stack(chosen, signals, [s for s, _ in first], own)
@@ -155,11 +156,6 @@ class Task:
             for j, name in enumerate(self.objective.data.signals)
             if (own := self.used[..., j]).any()
         }
-
-
-def _layout(model: AbstractModel, experiments, free: Mapping[str, Free]) -> Layout:
-    defaults = {path: np.array([model.default(path, e) for e in experiments]) for path in free}
-    return lay_out(free, defaults, labels(experiments))
 
 
 def _known(model: AbstractModel, experiments, free, own) -> list[dict[str, float]]:

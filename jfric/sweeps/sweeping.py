@@ -179,7 +179,11 @@ def prepare(
     check_values(problem, design, solver)
     solver = solver.for_batch(problem, design.size)
     job = Job(problem, design.names, observables, solver)
-    settings = {"name": solver.label, **_plain_settings(solver)}
+    settings: dict[str, Any] = {"name": solver.label}
+    for f in dataclasses.fields(solver):  # pyright: ignore[reportArgumentType]
+        value = getattr(solver, f.name)
+        plain = isinstance(value, bool | int | float | str | None)
+        settings[f.name] = value if plain else repr(value)
     text = config if config is not None else _as_text(problem)
     units = {name: _unit(problem, name) for name in design.names}
     attributes = {
@@ -281,13 +285,6 @@ def _without_derivatives(solver: AbstractSolver, observables: tuple) -> Abstract
     solver = solver.lean(events=bool(logged) and not solver.has_polynomials)
     # Plain numbers: a program is compiled for one solver.
     return jax.tree.map(lambda x: x.item() if hasattr(x, "item") else x, solver)
-
-
-def _plain_settings(solver: Any) -> dict[str, Any]:
-    """Settings as they are stored with the results."""
-    found = {f.name: getattr(solver, f.name) for f in dataclasses.fields(solver)}
-    plain = (bool, int, float, str, type(None))
-    return {k: x if isinstance(x, plain) else repr(x) for k, x in found.items()}
 
 
 def _locally(

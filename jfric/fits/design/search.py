@@ -115,22 +115,15 @@ def _one(model, data, weight, slots: Slots, x, u) -> tuple[Array, ...]:
     return tuple(jnp.where(bad, jnp.nan, x) for x in (matrix, lowest, highest))
 
 
-def _many(model, data, weight, slots, x, u):
-    return jax.vmap(functools.partial(_one, model, data, weight, slots))(x, u)
-
-
-def _many_slopes(model, data, weight, slots, x, u):
-    def along(u):
-        return jax.vmap(lambda own: _one(model, data, weight, slots, own, u))(x)
-
-    return jax.jacfwd(along)(u)
-
-
 @functools.cache
 def _compiled(slope: bool):
-    options = quick_options() or None
-    function = _many_slopes if slope else _many
-    return eqx.filter_jit(function, compiler_options=options)  # pyright: ignore
+    def many(model, data, weight, slots, x, u):
+        one = functools.partial(_one, model, data, weight, slots)
+        if slope:
+            return jax.jacfwd(jax.vmap(one, (0, None)), argnums=1)(x, u)
+        return jax.vmap(one)(x, u)
+
+    return eqx.filter_jit(many, compiler_options=quick_options() or None)  # pyright: ignore
 
 
 def decomposed(

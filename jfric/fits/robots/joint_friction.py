@@ -164,18 +164,17 @@ def joint_friction(
         for i in range(len(laws)):
             laws[i], left_out[i] = search.choose(i, laws, fitted, factors)
         fitted = search.fit(laws)
-    while any(negative := [_negative(*x) for x in zip(laws, fitted.numbers, strict=True)]):
+    while True:
+        before, rows = laws, zip(laws, fitted.numbers, strict=True)
+        # Parts of friction that would drive are left out.
         laws = [
-            tuple(part for part in law if part not in gone)
-            for law, gone in zip(laws, negative, strict=True)
+            tuple(p for p, x in zip(law, numbers, strict=True) if not (p.resists and x < 0.0))
+            for law, numbers in rows
         ]
+        if laws == before:
+            break
         fitted = search.fit(laws)
     return _result(problem, bare, search, laws, fitted, left_out)
-
-
-def _negative(law: Law, numbers: np.ndarray) -> Law:
-    """Parts of friction that would drive."""
-    return tuple(p for p, x in zip(law, numbers, strict=True) if p.resists and x < 0.0)
 
 
 def _result(problem, bare, search: Search, laws, fitted: Fitted, left_out) -> JointFriction:
