@@ -12,7 +12,7 @@ share of the variance that an effect explains says how large it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,8 +22,7 @@ from jfric.fits.fit_result import FitResult
 from jfric.fits.inverse_model import MOTION, force_names, own_inputs
 from jfric.fits.objective import Squares
 from jfric.fits.residuals import InverseDynamics
-from jfric.fits.uncertainty.noise_tests import regressed
-from jfric.fits.uncertainty.noise_tests import wald as significance
+from jfric.fits.uncertainty.noise_tests import taken_up
 from jfric.fits.uncertainty.residual_series import ResidualSeries
 
 #: Periods that are tested: the span of the motion over these numbers, if a motion at the root mean
@@ -122,7 +121,7 @@ def _corrected(tests: list[ResidualTest]) -> list[ResidualTest]:
     for rank, test in enumerate(sorted(tests, key=lambda t: t.p)):
         least = max(least, min(1.0, test.p * (len(tests) - rank)))
         found[test.question] = least
-    return [ResidualTest(t.dof, t.question, found[t.question], t.share, t.estimate) for t in tests]
+    return [replace(test, p=found[test.question]) for test in tests]
 
 
 def _ask(rows: Rows, dof: str, data: Data) -> Iterator[ResidualTest]:
@@ -135,41 +134,34 @@ def _ask(rows: Rows, dof: str, data: Data) -> Iterator[ResidualTest]:
         for i in range(len(SPEEDS))
         for s in (1.0, -1.0)
     ]
-    yield _test("velocity", rows, dof, hats)
-    yield _test("acceleration", rows, dof, [a / scale["a"], np.abs(a) / scale["a"]])
+    yield _test("velocity", rows, dof, hats)[0]
+    yield _test("acceleration", rows, dof, [a / scale["a"], np.abs(a) / scale["a"]])[0]
     low, high = float(q[used].min()), float(q[used].max())
     if high > low:
         x = 2.0 * (q - low) / (high - low) - 1.0
         powers = [x, x**2, x**3]
-        yield _test("position", rows, dof, [*powers, *(sign * p for p in powers)])
-        best, step = None, float(data.t[0, 1] - data.t[0, 0])
+        yield _test("position", rows, dof, [*powers, *(sign * p for p in powers)])[0]
+        found, step = [], float(data.t[0, 1] - data.t[0, 0])
         shortest = ROWS * step * float(np.sqrt(np.mean(v[used] ** 2)))
         numbers = [n for n in HARMONICS if high - low >= n * shortest] or [1]
         for number in numbers:
             angle = np.pi * number * x
             waves = [np.cos(angle), np.sin(angle)]
-            test = _test("harmonics", rows, dof, [*waves, *(sign * w for w in waves)])
-            if best is None or test.p < best.p or (test.p == best.p and test.share > best.share):
-                best = ResidualTest(dof, test.question, test.p, test.share, (high - low) / number)
-        assert best is not None
-        p = min(1.0, best.p * len(numbers))
-        yield ResidualTest(dof, best.question, p, best.share, best.estimate)
+            test, _ = _test("harmonics", rows, dof, [*waves, *(sign * w for w in waves)])
+            found.append(replace(test, estimate=(high - low) / number))
+        best = min(found, key=lambda test: (test.p, -test.share))
+        yield replace(best, p=min(1.0, best.p * len(numbers)))
     inputs = [np.asarray(u) for k, u in own_inputs(data.u).items()]
     if inputs:
         times = np.asarray(data.t)
         step = float(times[0][1] - times[0][0])
         rate = np.gradient(sum(inputs), step, axis=1)
-        test, coefficients = _wald("late input", rows, dof, [rate])
+        test, coefficients = _test("late input", rows, dof, [rate])
         # A force that acts late leaves minus the delay times its rate.
-        late = -coefficients[0] if coefficients.size else None
-        yield ResidualTest(dof, test.question, test.p, test.share, late)
+        yield replace(test, estimate=-coefficients[0] if coefficients.size else None)
 
 
-def _test(question: str, rows: Rows, dof: str, functions: Sequence[np.ndarray]) -> ResidualTest:
-    return _wald(question, rows, dof, functions)[0]
-
-
-def _wald(question, rows: Rows, dof: str, functions) -> tuple[ResidualTest, np.ndarray]:
+def _test(question, rows: Rows, dof: str, functions) -> tuple[ResidualTest, np.ndarray]:
     """The test, and the coefficients of the ``functions`` if all of them are tested."""
     p, share, coefficients = wald(rows, np.stack(functions, axis=-1))
     return ResidualTest(dof, question, p, share), coefficients
@@ -192,14 +184,9 @@ def wald(rows: Rows, functions: np.ndarray) -> tuple[float, float, np.ndarray]:
     basis = np.concatenate([known, u[:, :count]], axis=1)
     series = _series(used, e[used] / size, basis)
     tested = np.arange(basis.shape[1]) >= known.shape[1]
-    off, covariance, left = regressed(series, np.ones(tested.size, bool))
-    before = regressed(series, ~tested)[2]
-    b, matrix = -off[tested], covariance.matrix[np.ix_(tested, tested)]
-    p = significance(b, matrix, float(np.min(covariance.degrees[tested])))
-    coefficients = np.zeros(0)
-    if count == Z.shape[1]:
-        coefficients = size * (vt.T @ (b / s)) / norm
-    return p, 1.0 - left / before if before > 0.0 else 0.0, coefficients
+    (p, share), off = taken_up(series, np.ones(tested.size, bool), tested)
+    coefficients = size * (vt.T @ (-off / s)) / norm if count == Z.shape[1] else np.zeros(0)
+    return p, share, coefficients
 
 
 def _series(used: np.ndarray, values: np.ndarray, basis: np.ndarray) -> list[ResidualSeries]:

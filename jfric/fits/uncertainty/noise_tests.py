@@ -127,13 +127,22 @@ def _dependence(objective, found: Linearisation, active, driver: np.ndarray) -> 
     )
     series = series_of(objective, found.residuals, jacobian, places)
     keep = np.concatenate([active, np.ones(own.size, bool)])
-    off, covariance, left = regressed(series, keep)
-    before = regressed(series, np.concatenate([active, np.zeros(own.size, bool)]))[2]
-    p = wald(off[own], covariance.matrix[np.ix_(own, own)], float(covariance.degrees[own].min()))
-    return Dependence(p, 1.0 - left / before if before > 0.0 else 0.0)
+    return taken_up(series, keep, np.arange(keep.size) >= P)[0]
 
 
-def regressed(
+def taken_up(
+    series: Sequence[ResidualSeries], keep: Bool[np.ndarray, " P"], tested: Bool[np.ndarray, " P"]
+) -> tuple[Dependence, np.ndarray]:
+    """What of the residuals the parameters ``tested`` among those of ``keep`` take up, and the
+    changes of these parameters."""
+    off, covariance, left = _regressed(series, keep)
+    before = _regressed(series, keep & ~tested)[2]
+    matrix = covariance.matrix[np.ix_(tested, tested)]
+    p = wald(off[tested], matrix, float(np.min(covariance.degrees[tested])))
+    return Dependence(p, 1.0 - left / before if before > 0.0 else 0.0), off[tested]
+
+
+def _regressed(
     series: Sequence[ResidualSeries], keep: Bool[np.ndarray, " P"]
 ) -> tuple[np.ndarray, Sandwich, float]:
     """Least squares of the residuals by the parameters ``keep``: their changes (P,), the covariance
