@@ -73,6 +73,13 @@ def low_pass(rate: float, cutoff: float | None) -> tuple[np.ndarray, float]:
     return sections, cutoff
 
 
+def smooth(x: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
+    """Columns ``x`` (m, ...) behind the low pass at ``cutoff`` [Hz], forwards and backwards."""
+    from scipy import signal  # slow to import
+
+    return signal.sosfiltfilt(low_pass(rate, cutoff)[0], x, axis=0)
+
+
 def local_mean(rate: float, cutoff: float) -> np.ndarray:
     """Weights (2 r + 1,) of a mean over neighbours of samples at ``rate`` [Hz], zero outside.
 
@@ -175,16 +182,11 @@ def quiet_cutoff(
     pi)^(2 k) f^(2 k + 1)/((2 k + 1) rate)``: a mass fitted to accelerations is too small by the
     noise's share of their variance.
     """
-    from scipy import signal
-
-    sections, _ = low_pass(rate, CUTOFF * rate)
-    removed = positions - signal.sosfiltfilt(sections, positions, axis=0)
+    removed = positions - smooth(positions, rate, CUTOFF * rate)
     variance = np.maximum(np.var(removed, axis=0) / (1.0 - 2.0 * CUTOFF), steps**2 / 12.0)
     cutoff, lowest = highest * rate, PERIODS * rate / positions.shape[0]
     while LOWER * cutoff > lowest:
-        sections, _ = low_pass(rate, cutoff)
-        q = signal.sosfiltfilt(sections, positions, axis=0)
-        slope, power = q, 2 * order + 1
+        slope, power = smooth(positions, rate, cutoff), 2 * order + 1
         for _ in range(order):
             slope = np.gradient(slope, 1.0 / rate, axis=0)
         noise = 2.0 * variance * (2.0 * np.pi) ** (power - 1) * cutoff**power / (power * rate)

@@ -32,6 +32,7 @@ from jfric.fits.force_balance import (
     complete_positions,
     low_pass,
     slowest_sliding,
+    smooth,
     unbalanced,
 )
 from jfric.fits.full_paths import full_experiment
@@ -202,19 +203,17 @@ def _least_squares(A: np.ndarray, b: np.ndarray, paths: Sequence[str]) -> np.nda
 
 def _equations(problem, experiment, paths, cutoff, decimate, slowest):
     """Rows (m, n, P), right sides (m, n) and times (m,) of one experiment."""
-    from scipy import signal  # slow to import
-
     measured = complete_positions(problem.dofs, experiment)
     dt = float(np.mean(np.diff(experiment.t)))
     rate = 1.0 / dt
-    sections, cutoff = low_pass(rate, cutoff)
+    _, cutoff = low_pass(rate, cutoff)
     spoilt = round(SPOILT / cutoff * rate)
     if measured.shape[0] < 2 * spoilt + 20 * decimate:
         raise ProblemError(
             f"t: found {measured.shape[0]} samples, at least {2 * spoilt + 20 * decimate} are "
             f"needed for a cut-off of {cutoff:g} Hz and every {decimate}-th row"
         )
-    q = signal.sosfiltfilt(sections, measured, axis=0)
+    q = smooth(measured, rate, cutoff)
     v = np.gradient(q, dt, axis=0)
     acceleration = np.gradient(v, dt, axis=0)
     forces = {k: x for k, x in (experiment.u or {}).items() if k != REFERENCE}

@@ -28,9 +28,9 @@ from jfric.fits.force_balance import (
     SPOILT,
     at_even_steps,
     complete_positions,
-    low_pass,
     quiet_cutoff,
     resolutions,
+    smooth,
     unbalanced,
 )
 from jfric.system.body import Link, moving
@@ -52,7 +52,7 @@ class Filter(NamedTuple):
     rows: np.ndarray
 
     def __call__(self, columns: np.ndarray) -> np.ndarray:
-        return _smooth(columns, self.rate, self.cutoff)[self.rows]
+        return smooth(columns, self.rate, self.cutoff)[self.rows]
 
 
 class Rows(NamedTuple):
@@ -120,7 +120,7 @@ def rows_of(problem: Problem, e: Experiment, names: Sequence[str], cutoff: float
     if cutoff is None:
         quiet = quiet_cutoff(rate, measured, resolutions(problem.axes, e))
         cutoff = min(quiet, GAP / longest)
-    q = _smooth(measured, rate, cutoff)
+    q = smooth(measured, rate, cutoff)
     v = np.gradient(q, 1.0 / rate, axis=0)
     a = np.gradient(v, 1.0 / rate, axis=0)
     torque = np.stack([_torque(e, dof, name) for dof, name in drives(problem).items()], axis=1)
@@ -131,10 +131,10 @@ def rows_of(problem: Problem, e: Experiment, names: Sequence[str], cutoff: float
             f"t: found {e.t.size} samples, {kept.size} rows of which are left behind a filter with "
             f"a cut-off of {cutoff:g} Hz, at least 20 are needed"
         )
-    tau = _smooth(torque, rate, cutoff)
+    tau = smooth(torque, rate, cutoff)
     coarse = max(1, int(rate / (COMPUTED * cutoff)))
     Y, rest = _linear(problem, names, e.t[::coarse], *(x[::coarse] for x in (q, v, a)))
-    Y, rest = (_smooth(x, rate / coarse, cutoff) for x in (Y, rest))
+    Y, rest = (smooth(x, rate / coarse, cutoff) for x in (Y, rest))
     at = np.clip(np.round(kept / coarse).astype(int), 0, len(Y) - 1)
     # Columns that are computed at few samples are read at those next to the rows.
     kept = np.minimum(at * coarse, e.t.size - 1)
@@ -167,13 +167,6 @@ def _without_stale(problem: Problem, e: Experiment) -> Experiment:
     y = {k: np.asarray(e.y[k])[keep] for k in problem.axes}
     resolution = {k: x for k, x in (e.resolution or {}).items() if k in y}
     return Experiment(e.t[keep], u, y, meta=e.meta, resolution=resolution).with_remarks(said)
-
-
-def _smooth(x: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
-    from scipy import signal  # slow to import
-
-    sections, _ = low_pass(rate, cutoff)
-    return signal.sosfiltfilt(sections, x, axis=0)
 
 
 def _linear(problem: Problem, names: Sequence[str], t, q, v, a):
