@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jfric.numerics.loops import keep, run_passes
-from jfric.numerics.polynomials import horner, horner_with_slope
+from jfric.numerics.polynomials import horner, with_derivatives
 from jfric.results.signals import Signal
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver
@@ -113,21 +113,10 @@ def _overwritten(
     # Infinite times would give undefined derivatives in reverse mode.
     s = (jnp.where(inside, times, piece.t) - piece.t) / piece.h
     old = jax.lax.dynamic_slice_in_dim(y, written, times.shape[0])
-    new = jnp.where(inside[:, None], _values(piece.table, s), old)
+    values = jax.lax.stop_gradient(horner(piece.table[:, None, :], s[:, None]))
+    values = jax.vmap(with_derivatives, (None, 0, 0))(piece.table, s, values)
+    new = jnp.where(inside[:, None], values, old)
     return jax.lax.dynamic_update_slice_in_dim(y, new, written, 0)
-
-
-@jax.custom_jvp
-def _values(coefficients: Float[Array, "p k"], s: Float[Array, " w"]) -> Float[Array, "w k"]:
-    """Values of the polynomials at ``s``."""
-    return horner(coefficients[:, None, :], s[:, None])
-
-
-@_values.defjvp
-def _values_jvp(primals, tangents):
-    (coefficients, s), (change, ds) = primals, tangents
-    value, slope = horner_with_slope(coefficients[:, None, :], s[:, None])
-    return value, horner(change[:, None, :], s[:, None]) + slope * ds[:, None]
 
 
 def _columns(signals: Sequence[Signal], n: int) -> list[tuple[str, int]]:
