@@ -18,8 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.fits.data.stacking import Data
-from jfric.fits.model import AbstractModel
 from jfric.fits.objective import failed
 from jfric.fits.task import Task
 from jfric.numerics.compilation import quick_options
@@ -55,43 +53,6 @@ class Information(NamedTuple):
     matrix: np.ndarray
     lowest: np.ndarray
     highest: np.ndarray
-
-
-def information(
-    model: AbstractModel,
-    data: Data,
-    weight: Float[np.ndarray, "m k"],
-    slots: Slots,
-    parameters: Float[np.ndarray, "B P"],
-    inputs: Float[np.ndarray, "B n"],
-) -> Information:
-    """The information of ``B`` experiments of one plan ``data``, each with its own parameters and
-    inputs; ``weight``: one over the noise of each sample, 0 where nothing is measured."""
-    count, parts = inputs.shape[0], []
-    for first in range(0, count, MEMBERS):
-        rows = np.minimum(np.arange(first, first + MEMBERS), count - 1)
-        found = _compiled(False)(
-            model, data, jnp.asarray(weight), slots, parameters[rows], inputs[rows]
-        )
-        parts.append([np.asarray(f)[: count - first] for f in found])
-    return Information(*(np.concatenate(p) for p in zip(*parts, strict=True)))
-
-
-def slopes(
-    model: AbstractModel,
-    data: Data,
-    weight: Float[np.ndarray, "m k"],
-    slots: Slots,
-    parameters: Float[np.ndarray, "B P"],
-    inputs: Float[np.ndarray, " n"],
-) -> Information:
-    """Derivatives (..., n) of the information of one input, for each of the parameters.
-
-    Second derivatives of the trajectory, forward over forward through all events: exact where no
-    event comes or goes.
-    """
-    found = _compiled(True)(model, data, jnp.asarray(weight), slots, parameters, inputs)
-    return Information(*(np.asarray(f) for f in found))
 
 
 def _one(model, data, weight, slots: Slots, x, u) -> tuple[Array, ...]:
@@ -211,13 +172,15 @@ class Search:
     evaluations: int = 0
     _last: dict[bytes, tuple] = field(default_factory=dict)
 
-    def plan(self):
-        """Leading arguments of the compiled programs, before parameters and inputs."""
+    def _computed(self, slope: bool, parameters: np.ndarray, inputs: np.ndarray) -> Information:
+        """Information for all ``parameters`` (B, P) by ``inputs`` (B, n) of their own; or its
+        derivatives (..., n) by one input (n,): second derivatives of the trajectory, forward over
+        forward through all events, exact where no event comes or goes."""
         objective = self.task.objective
-        import jax
-
-        data = jax.tree_util.tree_map(lambda a: a[0], objective.data)
-        return objective.model, data, objective.weight[0], self.slots
+        data = jax.tree.map(lambda a: a[0], objective.data)
+        weight = jnp.asarray(objective.weight[0])
+        found = _compiled(slope)(objective.model, data, weight, self.slots, parameters, inputs)
+        return Information(*map(np.asarray, found))
 
     def inputs(self, part: np.ndarray) -> np.ndarray:
         """Inputs from parts of their ranges."""
@@ -226,17 +189,18 @@ class Search:
     def matrices(self, inputs: np.ndarray):
         """Information (B, T, P, P), priors included, and distance (B, T, 2 s) from the limits."""
         count, members = inputs.shape[0], self.parameters.shape[0]
-        found = information(
-            *self.plan(),
-            np.tile(self.parameters, (count, 1)),
-            np.repeat(inputs, members, axis=0),
-        )
-        self.evaluations += count * members
+        every, own = np.tile(self.parameters, (count, 1)), np.repeat(inputs, members, axis=0)
+        size = count * members
+        parts = []
+        for first in range(0, size, MEMBERS):
+            rows = np.minimum(np.arange(first, first + MEMBERS), size - 1)
+            parts.append([x[: size - first] for x in self._computed(False, every[rows], own[rows])])
+        found = Information(*map(np.concatenate, zip(*parts, strict=True)))
+        self.evaluations += size
         matrix = found.matrix + np.diag(self.prior)
-        size = self.limits[:, 1] - self.limits[:, 0]
-        room = np.concatenate(
-            [found.lowest - self.limits[:, 0], self.limits[:, 1] - found.highest], axis=-1
-        ) / np.tile(size, 2)
+        low, high = self.limits.T
+        room = np.concatenate([found.lowest - low, high - found.highest], axis=-1)
+        room = room / np.tile(high - low, 2)
         return matrix.reshape(count, members, *matrix.shape[1:]), room.reshape(count, members, -1)
 
     def merits(self, matrix: np.ndarray) -> np.ndarray:
@@ -308,7 +272,7 @@ class Search:
         span = self.high - self.low
         inputs = self.inputs(part)
         matrix, room = (a[0] for a in self.matrices(inputs[None]))
-        change = slopes(*self.plan(), self.parameters, inputs)
+        change = self._computed(True, self.parameters, inputs)
         found = [self._merit(m, s * span) for m, s in zip(matrix, change.matrix, strict=True)]
         value = np.array([f[0] for f in found])
         slope = np.stack([f[1] for f in found if f[1] is not None])
