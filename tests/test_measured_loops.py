@@ -16,8 +16,8 @@ from jfric.fits.comparison.candidates import candidate_laws
 from jfric.fits.comparison.criteria import CLOSED, JOINT, WINDOWS, Setting, error, laps
 from jfric.fits.data.measured_files import read_experiments
 from jfric.fits.data.stacking import function_paths
-from jfric.fits.loop_delay import found_delay
 from jfric.fits.recipe import prepare
+from jfric.fits.sampled_model import found_delay
 from jfric.solvers.sampled.run import run_sampled
 
 ROOT = Path(__file__).resolve().parents[1]

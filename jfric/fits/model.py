@@ -313,7 +313,12 @@ def sample_signals(
     problem: Problem, solver: AbstractSolver, signals: Sequence[Signal], ts: Float[Array, " m"]
 ) -> tuple[Float[Array, "m k"], Int[Array, ""]]:
     """Values of ``signals`` at the times ``ts``, which do not decrease, and the status of the
-    trajectory; NaN at times that the trajectory does not reach."""
+    trajectory; NaN at times that the trajectory does not reach.
+
+    A pass of the event-driven solver may cover many samples. They are evaluated in windows,
+    contiguous pieces of the output, from the polynomials of the pass; the next pass follows when
+    all samples on this one are written.
+    """
     problem = driven(started(problem))
     prepared = solver.prepare(problem)
     mechanics = prepared.mechanics

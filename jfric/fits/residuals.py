@@ -17,7 +17,6 @@ from jfric.fits.data.experiment import Experiment
 from jfric.fits.force_balance import at_even_steps, smooth_motion
 from jfric.fits.free import Free
 from jfric.fits.inverse_model import InverseModel, inverse_experiments
-from jfric.fits.loop_delay import with_found_delay
 from jfric.fits.memory import (
     STARTS,
     StartInWindow,
@@ -28,7 +27,13 @@ from jfric.fits.memory import (
 )
 from jfric.fits.model import AbstractModel, OutputModel
 from jfric.fits.objective import Residual, weighted
-from jfric.fits.sampled_model import LoopAndWindowsModel, SampledModel, closed_loop, in_loop
+from jfric.fits.sampled_model import (
+    LoopAndWindowsModel,
+    SampledModel,
+    closed_loop,
+    in_loop,
+    with_found_delay,
+)
 from jfric.fits.steady_model import SteadyModel
 from jfric.numerics.limits import SAMPLES, require_count
 from jfric.solvers.base import require_solver

@@ -47,9 +47,9 @@ from jfric.fits.data.experiment import Experiment, remarks_of
 from jfric.fits.fit_result import FitResult, fit
 from jfric.fits.free import Free, beginning_at
 from jfric.fits.full_paths import full_controller, full_experiment, full_free
-from jfric.fits.loop_delay import with_found_delay
 from jfric.fits.optimise.descents import LevenbergMarquardt
 from jfric.fits.residuals import starts_anywhere
+from jfric.fits.sampled_model import with_found_delay
 from jfric.solvers.sampled.equations import is_one_degree
 from jfric.system.assembly import assemble
 from jfric.system.controller import Controller
