@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.data.experiment import Experiment, remarks_of
-from jfric.fits.data.stacking import labels
+from jfric.fits.data.experiment import Experiment, labels, remarks_of
 from jfric.fits.free import Free
 from jfric.fits.minimise import Watch, solve
 from jfric.fits.model import AbstractModel

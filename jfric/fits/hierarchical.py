@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.data.experiment import Experiment
-from jfric.fits.data.stacking import labels
+from jfric.fits.data.experiment import Experiment, labels
 from jfric.fits.fit_result import FitResult
 from jfric.fits.free import Free, beginning_at
 from jfric.fits.full_paths import full_free
