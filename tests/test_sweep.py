@@ -432,9 +432,9 @@ def test_bad_input_is_refused_in_one_sentence(arguments, sentence):
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
-    from jfric.sweeps import cluster
+    from jfric.sweeps import runner
 
-    monkeypatch.setattr(cluster, "PATIENCE", "0.5s")
+    monkeypatch.setattr(runner, "PATIENCE", "0.5s")
     with pytest.raises(jfric.ProblemError, match=r"no Dask scheduler answers at 'tcp://127"):
         jfric.sweep(oscillator(), MU, "final.u", scheduler="tcp://127.0.0.1:9")
 

@@ -30,7 +30,7 @@ from jfric.solvers.simulation import warn_without_time
 from jfric.sweeps.design import Design, by_path, check_values, make_design
 from jfric.sweeps.observing import is_extreme, needs_log
 from jfric.sweeps.progress import Progress
-from jfric.sweeps.runner import Job, Results, Runner
+from jfric.sweeps.runner import Job, Results, Runner, on_cluster
 from jfric.sweeps.table import (
     MemoryTable,
     Schema,
@@ -247,8 +247,6 @@ def execute(
         waiting = table.unfinished()
         bar.skip(design.size - sum(t.last - t.first for t in waiting))
         if away:
-            from jfric.sweeps.cluster import on_cluster
-
             results = on_cluster(job, layout, design, waiting, workers, scheduler)
         else:
             results = _locally(runner or Runner(job, layout), design, waiting)
