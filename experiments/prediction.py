@@ -9,7 +9,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment, stack
 from jfric.fits.fit_result import FitResult
-from jfric.fits.full_paths import full_experiment
+from jfric.fits.free import full_experiment
 from jfric.fits.objective import Objective
 from jfric.system.problem import Problem
 

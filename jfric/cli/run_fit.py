@@ -23,8 +23,7 @@ WORDS = ("log", "linear", "each", "varies")
 def parse_free(config: Config, texts: Sequence[str]) -> dict[str, Free]:
     """``PATH=LOW:HIGH``, with ``:log`` or ``:linear`` for the scale, ``:each`` for a value in each
     record, ``:varies`` for values around a common mean; bounds may carry units."""
-    from jfric.fits.free import Free
-    from jfric.fits.full_paths import full_path
+    from jfric.fits.free import Free, full_path
 
     found: dict[str, Free] = {}
     for text in texts:
@@ -64,8 +63,7 @@ def _bound(config: Config, path: str, text: str) -> float:
 
 def free_of(config: Config, texts: Sequence[str] | None, *, required: bool) -> dict[str, Free]:
     """Free parameters by path: from the options ``--free``, else from the table ``[fit]``."""
-    from jfric.fits.free import Free
-    from jfric.fits.full_paths import full_path
+    from jfric.fits.free import Free, full_path
 
     if texts:
         return parse_free(config, texts)

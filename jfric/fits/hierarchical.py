@@ -11,8 +11,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment, labels
 from jfric.fits.fit_result import FitResult
-from jfric.fits.free import Free, beginning_at
-from jfric.fits.full_paths import full_free
+from jfric.fits.free import Free, beginning_at, full_free
 from jfric.fits.minimise import Watch
 from jfric.fits.model import AbstractModel
 from jfric.fits.random_effects import RandomEffects

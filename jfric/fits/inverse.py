@@ -35,7 +35,7 @@ from jfric.fits.force_balance import (
     smooth,
     unbalanced,
 )
-from jfric.fits.full_paths import full_experiment
+from jfric.fits.free import full_experiment
 from jfric.fits.sampled_model import REFERENCE, in_loop
 from jfric.fits.uncertainty.residual_series import long_run_covariance
 from jfric.numerics.printing import Shown, printable

@@ -20,7 +20,7 @@ from jaxtyping import Array
 
 from jfric.errors import ProblemError, nearest, require_known, within
 from jfric.fits.data.experiment import Data, Experiment, check_inputs
-from jfric.fits.full_paths import full_controller
+from jfric.fits.free import full_controller
 from jfric.fits.measurement import acting, at_times, measurement_parameters, shown, total_delay
 from jfric.fits.memory import along_motion, history_of, with_starts, without_history
 from jfric.fits.model import AbstractModel, Motion, OutputModel, Prediction

@@ -18,8 +18,7 @@ from jfric.fits.data.experiment import (
     stack,
     steps_of,
 )
-from jfric.fits.free import Free, check_free, lay_out
-from jfric.fits.full_paths import full_experiment, full_free, full_signals
+from jfric.fits.free import Free, check_free, full_experiment, full_free, full_signals, lay_out
 from jfric.fits.model import AbstractModel
 from jfric.fits.objective import AbstractLoss, Objective, Squares
 from jfric.fits.residuals import AbstractResidual, Outputs, Posed, Simulation

@@ -45,8 +45,7 @@ from jfric.fits.comparison.trades import at_bounds, starts_at_bounds, trades
 from jfric.fits.curve_fit import CurveFit, fit_curve
 from jfric.fits.data.experiment import Experiment, remarks_of
 from jfric.fits.fit_result import FitResult, fit
-from jfric.fits.free import Free, beginning_at
-from jfric.fits.full_paths import full_controller, full_experiment, full_free
+from jfric.fits.free import Free, beginning_at, full_controller, full_experiment, full_free
 from jfric.fits.optimise.descents import LevenbergMarquardt
 from jfric.fits.residuals import starts_anywhere
 from jfric.fits.sampled_model import with_found_delay

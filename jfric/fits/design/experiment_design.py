@@ -12,8 +12,7 @@ from jaxtyping import Float
 from jfric.errors import ProblemError, require_one_of, within
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.design.search import CLIMBS, Search, Slot, Slots, decomposed, expected
-from jfric.fits.free import Free
-from jfric.fits.full_paths import full_path
+from jfric.fits.free import Free, full_path
 from jfric.fits.optimise.searches import global_sample, sobol
 from jfric.fits.recipe import prepare
 from jfric.fits.task import Task

@@ -19,7 +19,7 @@ import numpy as np
 
 from jfric.fits.curve_prior import with_elements
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.full_paths import full_experiment
+from jfric.fits.free import full_experiment
 from jfric.fits.robots.joint_laws import (
     DELAY,
     Fitted,

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from jfric.errors import ProblemError, require_one_of
-from jfric.fits.full_paths import full_path
+from jfric.fits.free import full_path
 from jfric.fits.optimise.descents import Outcome, levenberg_marquardt
 from jfric.fits.recipe import Estimate
 from jfric.fits.uncertainty.covariance import covariance

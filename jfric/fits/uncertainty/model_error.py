@@ -25,8 +25,7 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.fits.curve_prior import with_elements
-from jfric.fits.free import Free
-from jfric.fits.full_paths import full_experiment, full_free, full_signals
+from jfric.fits.free import Free, full_experiment, full_free, full_signals
 from jfric.fits.memory import without_history
 from jfric.fits.objective import Normal, Point, Squares
 from jfric.fits.plausibility import doubtful_readings, mask_of, unexplained
