@@ -1,6 +1,4 @@
-"""Free parameters of a fit: their bounds, and their vector; arguments of a fit with the full paths of
-parameters and inputs in place of short ones.
-"""
+"""Free parameters of a fit, their bounds and their vector; full paths in the arguments of a fit."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Compiled program of a sweep, the separate computation of trajectories that take long, and tiles on
-a Dask cluster: the workers compute, this process writes.
+"""Compiled program of a sweep, the separate computation of trajectories that take long, and tiles
+on a Dask cluster: the workers compute, this process writes.
 """
 
 from __future__ import annotations

@@ -351,6 +351,9 @@ def _search(
         for kind, paths in groups.items()
     }
     point, effects, found = Point(objective, x), [], None
+    # A problem with one friction element has candidates of jfric.compare_laws.
+    system = task.setup.system
+    compared = system is not None and len(system.section("friction")) == 1
     first = float(point.normal.cost)
     if not np.isclose(first, start.normal.cost, rtol=SAME):
         return ModelError(), start, np.ones(own.size, bool)  # the larger model is not the same
@@ -361,21 +364,13 @@ def _search(
         kind, new, p, larger, found = best
         values = {names[i]: float(larger.vector[i]) for i in np.flatnonzero(new)}
         share = float(point.normal.cost - larger.normal.cost) / first
-        effects.append(Effect(kind, p, share, values, _candidate(fit, kind)))
+        effects.append(Effect(kind, p, share, values, KINDS[kind].candidate if compared else None))
         point, active = larger, active | new
         del columns[kind]
     if found is None:
         return ModelError(), point, active
     moved, matrix = point.vector[own] - fit.vector, found.matrix[np.ix_(own, own)]
     return ModelError(tuple(effects), moved, matrix, found.degrees[own]), point, active
-
-
-def _candidate(fit: Estimate, kind: str) -> str | None:
-    """The candidate of :func:`jfric.compare_laws` with an effect, if the problem has candidates."""
-    assert fit.recipe is not None
-    system = fit.recipe.setup.system
-    alone = system is not None and len(system.section("friction")) == 1
-    return KINDS[kind].candidate if alone else None
 
 
 def _best(point: Point, active, columns: Mapping[str, np.ndarray], tests: int):
