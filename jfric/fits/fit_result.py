@@ -244,19 +244,11 @@ def series(result: FitResult) -> list[Series]:
             used = weight[i, : e.t.size, j] > 0
             if not np.any(used):
                 continue
-            found.append(
-                Series(
-                    label,
-                    signal,
-                    e.t[used],
-                    measured[i, : e.t.size, j][used],
-                    predicted[i, : e.t.size, j][used],
-                    None if q is None else q[used],
-                    None if v is None else v[used],
-                    dof,
-                    spread[i, : e.t.size, j][used],
-                )
+            seen, foreseen, error = (
+                x[i, : e.t.size, j][used] for x in (measured, predicted, spread)
             )
+            at = [None if x is None else x[used] for x in (q, v)]
+            found.append(Series(label, signal, e.t[used], seen, foreseen, *at, dof, error))
     return found
 
 

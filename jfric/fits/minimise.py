@@ -85,7 +85,7 @@ def _least(task: Task, minimise: Minimiser, x0: np.ndarray, seed: int) -> Minimu
     waterfall = _waterfall(layout, x0, members)
     best = np.argmin(members.cost)
     if starts > 1 and np.isfinite(members.cost[best]):
-        x0 = nearby(lambda x: objective.normal(x).cost, layout, members.x[best], starts, seed)
+        x0 = nearby(objective, members.x[best], starts, seed)
         again = minimise(x0, "around the best")
         waterfall = sorted(waterfall + _waterfall(layout, x0, again), key=lambda w: w["cost"])
         if np.min(again.cost) < members.cost[best]:

@@ -239,8 +239,7 @@ class Objective:
     def _in_chunks(self, call, x, own, chunk, whole=False):
         x = np.atleast_2d(np.asarray(x, float))
         count = x.shape[0]
-        size = FEW_MEMBERS if count <= MANY else MANY_MEMBERS
-        size = 1 if self.model.is_long and not whole else chunk or size
+        size = 1 if self.model.is_long and not whole else chunk or chunk_of(count)
         shared = (self.measured, self.weight)
         local = self.layout.local(x)
 

@@ -185,7 +185,8 @@ def _from_what_is_seen(e: Experiment, values: Mapping[str, Any]) -> Experiment:
     """The experiment with its true initial state, computed from the readings of the sensors."""
     x0 = {}
     for dof, (q, v) in (e.x0 or {}).items():
-        offset, gain = (float(values.get(f"sensor.{dof}.{f}", d)) for f, d in _SEEN)
+        offset = float(values.get(f"sensor.{dof}.offset", 0.0))
+        gain = float(values.get(f"sensor.{dof}.gain", 1.0))
         late = sum(float(values.get(k, 0.0)) for k in ("delay", f"sensor.{dof}.delay"))
         late += float(values.get(f"sensor.{dof}.lag", 0.0))
         x0[dof] = ((q - offset + late * v) / gain, v / gain)
@@ -217,9 +218,6 @@ def _started(model: AbstractModel, data: Data, used: np.ndarray, values) -> Data
                     changed[path] = changed[path].at[i].add(more)
         data = replace(data, x0=changed)
     return best
-
-
-_SEEN = (("offset", 0.0), ("gain", 1.0))
 
 
 @eqx.filter_jit

@@ -17,7 +17,7 @@ from __future__ import annotations
 import abc
 import copy
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -27,7 +27,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.fits.free import Layout
 from jfric.fits.objective import Objective, weighted
-from jfric.fits.optimise.descents import levenberg_marquardt
+from jfric.fits.optimise.descents import LevenbergMarquardt
 from jfric.fits.residuals import windows
 from jfric.fits.task import Setup, Task
 
@@ -35,24 +35,6 @@ from jfric.fits.task import Setup, Task
 CANDIDATES = 8
 #: Coefficients of friction of the low-friction start, as a part of their range.
 LOW = 0.1
-
-
-def starts(
-    cost: Callable[[np.ndarray], np.ndarray], layout: Layout, count: int, seed: int
-) -> np.ndarray:
-    """``count`` starts (count, P): the first is the given one.
-
-    The second has little friction: with too much everything sticks and no derivative shows the way
-    out. The others are the best of ``CANDIDATES`` times as many points of a Sobol sequence.
-    """
-    chosen = [layout.init]
-    if count > 1:
-        chosen.append(little_friction(layout))
-    if count > 2:
-        points = global_sample(layout, CANDIDATES * count, seed)
-        best = np.argsort(cost(points), kind="stable")[: count - 2]
-        chosen += list(points[best])
-    return np.stack(chosen)
 
 
 def little_friction(layout: Layout) -> np.ndarray:
@@ -74,24 +56,18 @@ def sobol(size: int, count: int, seed: int) -> np.ndarray:
     return sampler.random_base2(int(np.ceil(np.log2(count))))[:count]
 
 
-def nearby(
-    cost: Callable[[np.ndarray], np.ndarray],
-    layout: Layout,
-    x: np.ndarray,
-    count: int,
-    seed: int,
-) -> np.ndarray:
+def nearby(objective: Objective, x: np.ndarray, count: int, seed: int) -> np.ndarray:
     """``count`` starts around the parameters ``x`` (P,): the best of a cloud of many widths.
 
     A cost with friction has a minimum for each number of half cycles, and the best one often lies
     next to the one found.
     """
-    rng = np.random.default_rng(seed + 1)
+    rng, layout = np.random.default_rng(seed + 1), objective.layout
     size = CANDIDATES * count
     width = 10.0 ** rng.uniform(-3.0, -0.5, size=(size, 1))
     z = layout.coordinates(x) + width * rng.normal(size=(size, layout.size))
     points = layout.values(np.clip(z, -0.5 * np.pi, 0.5 * np.pi))
-    return points[np.argsort(cost(points), kind="stable")[:count]]
+    return points[np.argsort(objective.normal(points).cost, kind="stable")[:count]]
 
 
 def _at(layout: Layout, fraction: np.ndarray) -> np.ndarray:
@@ -131,9 +107,7 @@ def growing(
         x0 = distinct(layout, pool, part.normal(pool).cost, count)
         if share == shares[-1]:
             return x0
-        members = levenberg_marquardt(
-            lambda x, _, part=part: part.normal(x), layout, x0, max_iterations=STEPS
-        )
+        members = LevenbergMarquardt(STEPS).minimise(part, x0, seed)
         found = members.x[np.isfinite(members.cost)]
     return found
 
@@ -202,16 +176,25 @@ class AbstractSearch(abc.ABC):
 class Starts(AbstractSearch):
     """Best points of a sample of all parameters.
 
-    >>> jfric.Starts().word
-    'starts'
+    The first start is the given one. The second has little friction: with too much everything
+    sticks and no derivative shows the way out. The others are the best of eight times as many
+    points of a Sobol sequence::
+
+        >>> jfric.Starts().word
+        'starts'
     """
 
     word = "starts"
     is_global = False
 
     def points(self, task, count, seed):
-        objective = task.objective
-        return starts(lambda x: objective.normal(x).cost, objective.layout, count, seed)
+        objective, layout = task.objective, task.objective.layout
+        chosen = [layout.init, little_friction(layout)][:count]
+        if count > 2:
+            points = global_sample(layout, CANDIDATES * count, seed)
+            best = np.argsort(objective.normal(points).cost, kind="stable")[: count - 2]
+            chosen += list(points[best])
+        return np.stack(chosen)
 
 
 @dataclass(frozen=True)
@@ -281,9 +264,7 @@ class Shooting(AbstractSearch):
         }
         cut = replace(setup, problem=system, free=free, residual=residual).task().objective
         x0 = growing(cut, count, seed)
-        found = levenberg_marquardt(
-            lambda x, _: cut.normal(x), cut.layout, x0, max_iterations=2 * STEPS
-        )
+        found = LevenbergMarquardt(2 * STEPS).minimise(cut, x0, seed)
         counts = [len(windows(e, [*system.dofs], length)) for e in records]
         first = np.cumsum([0, *counts])[:-1]
         return _whole(layout, cut.layout, first, found.x[np.isfinite(found.cost)])

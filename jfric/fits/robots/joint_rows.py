@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
-from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.experiment import Experiment, run_lengths
 from jfric.fits.force_balance import (
     SPOILT,
     at_even_steps,
@@ -154,11 +154,7 @@ def _without_stale(problem: Problem, e: Experiment) -> Experiment:
     """The record without rows that repeat the positions of all joints among rows that move."""
     q = complete_positions(problem.dofs, e)
     same = np.append(False, np.all(q[1:] == q[:-1], axis=1))
-    starts = np.flatnonzero(same & ~np.append(False, same[:-1]))
-    lengths = np.array([np.argmin(np.append(same[i:], False)) for i in starts], int)
-    stale = np.zeros(same.size, bool)
-    for i, length in zip(starts, lengths, strict=True):
-        stale[i : i + length] = length <= STALE
+    stale = same & (run_lengths(same.astype(float), 1.0) <= STALE)
     if not stale.any():
         return e
     keep = ~stale
