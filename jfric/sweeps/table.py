@@ -13,7 +13,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -238,7 +238,8 @@ def read_layout(path: Path, identity: dict[str, Any]) -> Layout | None:
             f"{'differs' if len(different) == 1 else 'differ'}), choose another name"
         )
     try:
-        return Layout.from_dict(attributes[LAYOUT])
+        stored = attributes[LAYOUT]
+        return Layout(**{**stored, "tile": tuple(stored["tile"])})
     except (TypeError, KeyError, ValueError):
         raise ProblemError(f"store: {path} is damaged, choose another name") from None
 
@@ -344,7 +345,7 @@ def _create(path: Path, schema: Schema, layout: Layout, identity: dict[str, Any]
             group[variable.name].attrs["coordinates"] = names
     group.attrs.update(schema.attributes)
     group.attrs[SWEEP] = _plain(identity)
-    group.attrs[LAYOUT] = layout.as_dict()
+    group.attrs[LAYOUT] = _plain(asdict(layout))
     with warnings.catch_warnings():
         # Not in version 3 of the format yet; readers that know it need not search the arrays.
         warnings.simplefilter("ignore", UserWarning)

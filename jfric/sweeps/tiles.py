@@ -11,9 +11,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,16 +45,6 @@ class Layout:
     tail_rows: int
     tail_lanes: int
     budget: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """Layout as plain data."""
-        return dataclasses.asdict(self) | {"tile": list(self.tile)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Layout:
-        """Layout from the result of :meth:`as_dict`."""
-        fields: dict[str, Any] = {**data, "tile": tuple(data["tile"])}
-        return cls(**fields)
 
 
 class Tile(NamedTuple):
