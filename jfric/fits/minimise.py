@@ -98,7 +98,16 @@ def _least(task: Task, minimise: Minimiser, x0: np.ndarray, seed: int) -> Minimu
             members, best = minimise(members.x[best][None], "with the noise"), 0
     vector, cost, remarks = members.x[best], float(members.cost[best]), ()
     if members.outcome[best] == Outcome.STALLED:
-        vector, cost, remarks = _refine(objective, vector, cost, seed)
+        before = cost
+        vector, cost, generations = direct_search(
+            lambda x: objective.normal(x).cost, layout, vector, seed=seed
+        )
+        said = (
+            "the cost jumps or has a kink at its minimum: a search without derivatives "
+            f"({generations} generations) lowered it by {before - cost:.2g}; intervals from "
+            "derivatives do not hold there, take those of the bootstrap"
+        )
+        remarks = (said,)
     outcome = Outcome(int(members.outcome[best]))
     if outcome == Outcome.FAILED:
         remarks = (_why_it_failed(task, vector),)
@@ -156,19 +165,6 @@ def _why_it_failed(task: Task, x: np.ndarray) -> str:
                 f"t = {experiment.t[sample]:g} s on; does an event stop the run before?"
             )
     return "the residuals or their derivatives are not finite at the start"
-
-
-def _refine(objective: Objective, x: np.ndarray, cost: float, seed: int):
-    """Result of a search without derivatives if no step lowers the cost: (P,), cost, remarks."""
-    found, least, generations = direct_search(
-        lambda x: objective.normal(x).cost, objective.layout, x, seed=seed
-    )
-    said = (
-        "the cost jumps or has a kink at its minimum: a search without derivatives "
-        f"({generations} generations) lowered it by {cost - least:.2g}; intervals from "
-        "derivatives do not hold there, take those of the bootstrap"
-    )
-    return found, least, (said,)
 
 
 def _waterfall(layout: Layout, x0: np.ndarray, members: Members) -> list[dict[str, Any]]:

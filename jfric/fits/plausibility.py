@@ -222,9 +222,15 @@ def remarks(task: Task, x: np.ndarray, predicted: np.ndarray, search: AbstractSe
     loss = task.objective.loss
     wrong = doubtful_readings(task.objective, task.experiments, predicted)
     said = [*_on_units(task, x, predicted), *on_readings(wrong, loss)]
-    # Wrong readings that count in full explain large residuals.
-    explained = wrong and isinstance(loss, Squares)
-    return said if explained else [*said, *_on_residuals(task, predicted, search)]
+    if wrong and isinstance(loss, Squares):
+        return said  # wrong readings that count in full explain large residuals
+    other = "" if search.is_global else "another minimum (search: global), "
+    far = unexplained(task.objective, task.experiments, predicted)
+    return said + [
+        f"residuals of {signal} are {ratio:,.0f} times the scatter of its samples, {noise:.2g}: "
+        f"{other}another law or what is not modelled may explain them"
+        for signal, (ratio, noise) in far.items()
+    ]
 
 
 def _on_units(task: Task, x: np.ndarray, predicted: np.ndarray) -> list[str]:
@@ -257,18 +263,6 @@ def _on_units(task: Task, x: np.ndarray, predicted: np.ndarray) -> list[str]:
                 "predicted one: is its unit right?"
             )
     return said
-
-
-def _on_residuals(task: Task, predicted: np.ndarray, search: AbstractSearch) -> list[str]:
-    """Remarks on signals whose residuals are far larger than the scatter of their samples."""
-    other = "" if search.is_global else "another minimum (search: global), "
-    return [
-        f"residuals of {signal} are {ratio:,.0f} times the scatter of its samples, {noise:.2g}: "
-        f"{other}another law or what is not modelled may explain them"
-        for signal, (ratio, noise) in unexplained(
-            task.objective, task.experiments, predicted
-        ).items()
-    ]
 
 
 def unexplained(

@@ -85,7 +85,17 @@ class Setup:
                 "jfric.fit_hierarchical"
             )
         if isinstance(self.problem, AbstractModel):
-            self._require_none_beside_a_model()
+            beside = {
+                "residual": not isinstance(self.residual, Outputs),
+                "solver": self.solver is not None,
+                "hold": self.hold != "zero",
+            }
+            for field in (field for field, given in beside.items() if given):
+                raise ProblemError(
+                    f"{field}: found {getattr(self, field)!r} beside a "
+                    f"{type(self.problem).__name__}, which has its own; leave it out, or give the "
+                    "problem instead of the model"
+                )
             return Posed(self.problem, chosen, free, observe)
         if not isinstance(self.problem, Problem):
             raise ProblemError(
@@ -94,21 +104,6 @@ class Setup:
             )
         simulation = Simulation(self.solver, self.hold)
         return self.residual.pose(self.problem, chosen, free, observe, simulation)
-
-    def _require_none_beside_a_model(self) -> None:
-        """Refuse settings of the simulation for a user's own model, which has its own."""
-        beside = {
-            "residual": not isinstance(self.residual, Outputs),
-            "solver": self.solver is not None,
-            "hold": self.hold != "zero",
-        }
-        for field, given in beside.items():
-            if given:
-                raise ProblemError(
-                    f"{field}: found {getattr(self, field)!r} beside a "
-                    f"{type(self.problem).__name__}, which has its own; leave it out, or give the "
-                    "problem instead of the model"
-                )
 
 
 @dataclass(eq=False)

@@ -316,22 +316,14 @@ def _new_layout(
     )
     if job.most_passes <= 1 or design.size <= max(4 * layout.lanes * devices, 16 * PILOT):
         return layout, None
-    runner = Runner(job, layout)
-    runner.layout = _refined(runner, design, block)
-    return runner.layout, runner
-
-
-def _refined(runner: Runner, design: Design, block: int | None) -> Layout:
-    """Layout after a trial of trajectories spread over the whole sweep."""
-    layout = runner.layout
+    runner, most = Runner(job, layout), job.solver.max_steps
+    # Trajectories spread over the whole sweep.
     count = min(PILOT, layout.devices * layout.rows * layout.lanes)
     trajectories = ((np.arange(count) + 0.5) / count * design.size).astype(np.int64)
     values = np.concatenate([design.values(i, i + 1) for i in trajectories.tolist()])
-    most = runner.job.solver.max_steps
-    found = runner.trial(values, min(most, PILOT_PASSES))
-    return refined(
-        layout, design.shape, found["steps"], state_size(runner.job.problem), most, block
-    )
+    steps = runner.trial(values, min(most, PILOT_PASSES))["steps"]
+    runner.layout = refined(layout, design.shape, steps, state_size(job.problem), most, block)
+    return runner.layout, runner
 
 
 def _devices(wanted: int | None) -> int:
