@@ -24,8 +24,14 @@ from jfric.fits.comparison.criteria import (
     held_out_over_fitted,
     residual_of,
 )
-from jfric.fits.comparison.residual_tests import Rows, residual_tests, wald
-from jfric.fits.comparison.trades import at_bounds, trades, trading_with
+from jfric.fits.comparison.diagnostics import (
+    Rows,
+    at_bounds,
+    residual_tests,
+    trades,
+    trading_with,
+    wald,
+)
 from jfric.fits.inverse_model import inverse_experiments
 from jfric.fits.uncertainty.residual_series import even_grid
 

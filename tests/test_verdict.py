@@ -10,7 +10,7 @@ import pytest
 
 from jfric.figures.view.fit_view import comparison_page
 from jfric.files.output import as_json
-from jfric.fits.comparison.residual_tests import ResidualTest
+from jfric.fits.comparison.diagnostics import AtBound, ResidualTest, Trade, weak_directions
 from jfric.fits.comparison.result import (
     UNRESOLVED,
     Criterion,
@@ -19,7 +19,6 @@ from jfric.fits.comparison.result import (
     differences,
     verdict,
 )
-from jfric.fits.comparison.trades import AtBound, Trade, weak_directions
 
 LAWS = ("Coulomb", "asymmetric", "Stribeck")
 

@@ -32,7 +32,7 @@ from jfric.fits.comparison.criteria import (
     residual_of,
     unit_of,
 )
-from jfric.fits.comparison.residual_tests import residual_tests
+from jfric.fits.comparison.diagnostics import at_bounds, residual_tests, starts_at_bounds, trades
 from jfric.fits.comparison.result import (
     Criterion,
     Fitted,
@@ -41,7 +41,6 @@ from jfric.fits.comparison.result import (
     differences,
     verdict,
 )
-from jfric.fits.comparison.trades import at_bounds, starts_at_bounds, trades
 from jfric.fits.curve_fit import CurveFit, fit_curve
 from jfric.fits.data.experiment import Experiment, remarks_of
 from jfric.fits.fit_result import FitResult, fit

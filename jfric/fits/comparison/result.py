@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from jfric.fits.comparison.residual_tests import ResidualTest
-from jfric.fits.comparison.trades import AtBound, Trade
+from jfric.fits.comparison.diagnostics import AtBound, ResidualTest, Trade
 from jfric.numerics.printing import printable
 from jfric.system.problem import Problem
 
