@@ -117,17 +117,6 @@ class Covariance:
         found = stdtrit(np.clip(self.degrees, 1.0, MANY_DEGREES), 0.5 + 0.5 * level)
         return np.where(self.degrees > MANY_DEGREES, normal, found)
 
-    def _few(self) -> dict[str, float]:
-        """Parameters whose variance is uncertain, with its degrees of freedom."""
-        if self.degrees is None:
-            return {}
-        known = np.isfinite(np.diagonal(self.matrix))
-        return {
-            name: float(d)
-            for name, d, good in zip(self.names, self.degrees, known, strict=True)
-            if good and d < FEW_DEGREES
-        }
-
     def remarks(self) -> list[str]:
         """Remarks on intervals: bounds, undetermined directions, few independent samples."""
         said = []
@@ -139,13 +128,15 @@ class Covariance:
             said.append(f"the data do not tell this change from none (parts of the range): {parts}")
         said += self.model_error
         # Errors of the model look like slow noise, but a longer record does not help them.
-        few = {} if self.model_error else self._few()
-        if few:
-            said.append(
-                f"the noise is slow compared with the record: the error of {', '.join(few)} is "
-                f"known as from {min(few.values()):.0f} independent samples; the intervals may be "
-                "off, a longer record helps"
-            )
+        if self.degrees is not None and not self.model_error:
+            few = np.isfinite(np.diagonal(self.matrix)) & (self.degrees < FEW_DEGREES)
+            if few.any():
+                names = ", ".join(self.names[i] for i in np.flatnonzero(few))
+                said.append(
+                    f"the noise is slow compared with the record: the error of {names} is known as "
+                    f"from {min(self.degrees[few]):.0f} independent samples; the intervals may be "
+                    "off, a longer record helps"
+                )
         return said
 
     def _on_bounds(self) -> list[str]:
