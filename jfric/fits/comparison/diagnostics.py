@@ -1,5 +1,5 @@
-"""Diagnostics of the fit of a law: tests of the force that it leaves unexplained, and parameters that
-trade.
+"""Diagnostics of the fit of a law: tests of the force that it leaves unexplained, and parameters
+that trade.
 
 The residuals are those of inverse dynamics at the fitted values. Each question (velocity,
 acceleration, position, its harmonics, delay) adds some functions of the measured motion to the
