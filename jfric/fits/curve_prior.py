@@ -170,12 +170,5 @@ def _matrix(x: np.ndarray) -> np.ndarray:
 
 def _texts(side: Side) -> tuple[str, ...]:
     """Expression of each value in the parameters."""
-    texts = []
-    for row in side.matrix:
-        terms = [
-            f"{factor:+.12g}*${name}"
-            for factor, name in zip(row, side.names, strict=True)
-            if factor
-        ]
-        texts.append("".join(terms))
-    return tuple(texts)
+    rows = (zip(row, side.names, strict=True) for row in side.matrix)
+    return tuple("".join(f"{x:+.12g}*${name}" for x, name in row if x) for row in rows)

@@ -87,25 +87,14 @@ class Covariance:
             ends = (self.cloud.quantile(p) for p in (0.5 - 0.5 * level, 0.5 + 0.5 * level))
             pairs = zip(self.names, *ends, np.diagonal(self.matrix), strict=True)
             return {n: (float(a), float(b)) if np.isfinite(v) else None for n, a, b, v in pairs}
-        quantile = self._quantiles(level)
-        sd = np.sqrt(np.diagonal(self.matrix))
-        found: dict[str, tuple[float, float] | None] = {}
-        for i, name in enumerate(self.names):
-            z = float(quantile[i])
-            if not np.isfinite(sd[i]):
-                found[name] = None
-                continue
-            if self.log[i]:
-                factor = float(np.exp(min(z * sd[i] / self.x[i], LARGEST_POWER)))
-                low, high = float(self.x[i] / factor), float(self.x[i] * factor)
-            else:
-                low, high = float(self.x[i] - z * sd[i]), float(self.x[i] + z * sd[i])
-            if self.at_bound[i] < 0:
-                low = float(self.bounds[0][i])
-            elif self.at_bound[i] > 0:
-                high = float(self.bounds[1][i])
-            found[name] = (low, high)
-        return found
+        known, x = np.isfinite(np.diagonal(self.matrix)), self.x
+        off = self._quantiles(level) * np.sqrt(np.where(known, np.diagonal(self.matrix), 0.0))
+        factor = np.exp(np.minimum(off / np.where(self.log, x, np.inf), LARGEST_POWER))
+        low, high = np.where(self.log, (x / factor, x * factor), (x - off, x + off))
+        low = np.where(self.at_bound < 0, self.bounds[0], low)
+        high = np.where(self.at_bound > 0, self.bounds[1], high)
+        pairs = zip(self.names, low.tolist(), high.tolist(), known, strict=True)
+        return {name: (a, b) if there else None for name, a, b, there in pairs}
 
     def _quantiles(self, level: float) -> np.ndarray:
         from scipy.special import ndtri, stdtrit  # slow to import
