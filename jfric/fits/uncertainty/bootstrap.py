@@ -165,27 +165,20 @@ def profile(
         require_one_of("profile", name, fit.names, "fitted are")
     objective, layout = fit.objective, fit.objective.layout
     lower, upper = layout.bounds
-    sd = (
-        np.array([covariance(fit, "gauss-newton").standard_errors[n] for n in fit.names])
-        if spread is None
-        else np.asarray(spread, float)
-    )
-    sd = np.where(np.isfinite(sd), sd, upper - lower)
-    steps = np.linspace(-width, width, points)
-    start = np.tile(fit.vector, (len(chosen) * points, 1))
-    held = np.zeros(start.shape, bool)
-    for j, name in enumerate(chosen):
-        i = fit.names.index(name)
-        rows = slice(j * points, (j + 1) * points)
-        start[rows, i] = np.clip(fit.vector[i] + steps * sd[i], lower[i], upper[i])
-        held[rows, i] = True
+    if spread is None:
+        spread = [covariance(fit, "gauss-newton").standard_errors[name] for name in fit.names]
+    sd = np.where(np.isfinite(spread), spread, upper - lower)
+    places = [fit.names.index(name) for name in chosen]
+    tried = np.linspace(-width, width, points)[:, None] * sd + fit.vector
+    tried = np.clip(tried, lower, upper).T[places]
+    held = np.repeat(np.eye(layout.size, dtype=bool)[places], points, axis=0)
+    start = np.where(held, tried.reshape(-1, 1), fit.vector)
     found = levenberg_marquardt(
         lambda x, _: objective.normal(x), layout, start, tolerance=1e-9, held=held
     )
-    deviance = (2.0 * (found.cost - fit.cost)).reshape(len(chosen), points)
+    deviance = (2.0 * (found.cost - fit.cost)).reshape(tried.shape)
     result = {}
-    for j, name in enumerate(chosen):
-        i = fit.names.index(name)
-        values, first = np.unique(start[j * points : (j + 1) * points, i], return_index=True)
-        result[name] = Profile(name, values, deviance[j][first], float(fit.vector[i]))
+    for name, i, own, cost in zip(chosen, places, tried, deviance, strict=True):
+        values, first = np.unique(own, return_index=True)
+        result[name] = Profile(name, values, cost[first], float(fit.vector[i]))
     return result
