@@ -40,7 +40,6 @@ from jfric.fits.force_balance import (
     complete_positions,
     local_mean,
     local_means,
-    low_pass,
     quiet_cutoff,
     resolutions,
     smooth_motion,
@@ -147,16 +146,13 @@ class _Remembered(NamedTuple):
 
 
 def inverse_experiments(
-    problem: Problem,
-    experiments: Sequence[Experiment],
-    cutoff: float | None = None,
-    hold: str = "zero",
+    problem: Problem, experiments: Sequence[Experiment], hold: str = "zero"
 ) -> list[Experiment]:
-    """The rows of the ``experiments`` for :class:`InverseModel`. ``cutoff`` [Hz]: of the filter; by
-    default the highest one behind which accelerations contain hardly any noise, at most a tenth of
-    the sampling rate. ``hold``: how inputs go on between samples. Raises
-    :class:`jfric.ProblemError` for records and problems without inverse dynamics: missing
-    positions, long gaps, unilateral contacts. Uneven steps are made even."""
+    """The rows of the ``experiments`` for :class:`InverseModel`, behind the highest cut-off
+    frequency with which accelerations contain hardly any noise, at most a tenth of the sampling
+    rate. ``hold``: how inputs go on between samples. Raises :class:`jfric.ProblemError` for records
+    and problems without inverse dynamics: missing positions, long gaps, unilateral contacts. Uneven
+    steps are made even."""
     remembers = CONSTANT - {"reacting"} | {"sliders", "states"}
     require_features(problem, "inverse dynamics", remembers if has_memory(problem) else CONSTANT)
     if problem.section("contact"):
@@ -164,7 +160,7 @@ def inverse_experiments(
             "contact: normal forces of unilateral contacts are not measured, inverse dynamics need "
             "friction with a given normal force"
         )
-    filters = [_filter(problem, at_even_steps(problem.dofs, e, hold), cutoff) for e in experiments]
+    filters = [_filter(problem, at_even_steps(problem.dofs, e, hold)) for e in experiments]
     count = max(x.every for x in filters) if has_memory(problem) else 0
     return [_rows(problem, x, hold, count) for x in filters]
 
@@ -178,12 +174,10 @@ class _Filter(NamedTuple):
     every: int
 
 
-def _filter(problem: Problem, e: Experiment, cutoff: float | None) -> _Filter:
+def _filter(problem: Problem, e: Experiment) -> _Filter:
     rate = 1.0 / float(np.mean(np.diff(e.t)))
     measured = complete_positions(problem.dofs, e)
-    if cutoff is None:
-        cutoff = quiet_cutoff(rate, measured, resolutions(problem.dofs, e))
-    low_pass(rate, cutoff)  # refuses a wrong cut-off
+    cutoff = quiet_cutoff(rate, measured, resolutions(problem.dofs, e))
     return _Filter(e, rate, cutoff, max(1, int(rate / (ROWS * cutoff))))
 
 
