@@ -252,14 +252,10 @@ class LawComparison:
         for law in self.laws:
             said += [f"{law.name}: {trade}" for trade in (*law.trades, *law.bounds)]
             said += [f"{law.name}: {remark}" for remark in law.remarks]
-        law = self._looked_at
+        found = self.verdict.recommended
+        law = self.laws[-1 if found is None else found]
         said += [f"{law.name}: {test}" for test in law.tests if test.significant]
         return tuple(said)
-
-    @property
-    def _looked_at(self) -> LawResult:
-        found = self.verdict.recommended
-        return self.laws[-1 if found is None else found]
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows: mean error of each law by each criterion, and its difference from the
