@@ -234,11 +234,10 @@ def closed_loop(experiment: Experiment, controller: Controller) -> Experiment:
         >>> list(judged.u), list(judged.y)
         ([], ['load.F', 'u'])
     """
-    u = dict(experiment.u or {})
+    u, force = dict(experiment.u or {}), {}
     if controller.drives in u:
-        y = {controller.drives: u.pop(controller.drives), **experiment.y}
-    else:
-        y = experiment.y
+        force[controller.drives] = u.pop(controller.drives)
+    y = {**force, **experiment.y}
     return dataclasses.replace(experiment, u=u, y=y, start=None)
 
 
