@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.fits.batch import Bootstrap, Profile, bootstrap, profile
 from jfric.fits.data.experiment import Experiment, labels, remarks_of
 from jfric.fits.free import Free
 from jfric.fits.minimise import Watch, solve
@@ -21,7 +22,6 @@ from jfric.fits.plausibility import remarks, unexplained
 from jfric.fits.recipe import Estimate, Recipe
 from jfric.fits.residuals import AbstractResidual
 from jfric.fits.serialise import from_json, to_json
-from jfric.fits.uncertainty.bootstrap import Bootstrap, Profile, bootstrap, profile
 from jfric.fits.uncertainty.covariance import Covariance, Method, covariance
 from jfric.fits.uncertainty.model_error import ModelError, model_error, widened
 from jfric.fits.uncertainty.posterior import Posterior, sample
@@ -98,11 +98,11 @@ class FitResult(Estimate):
         return self.covariance(method).intervals(level)
 
     def bootstrap(self, count: int = 200, **options) -> Bootstrap:
-        """Fits of resampled data; see :func:`jfric.fits.uncertainty.bootstrap.bootstrap`."""
+        """Fits of resampled data; see :func:`jfric.fits.batch.bootstrap`."""
         return bootstrap(self, count, **options)
 
     def profile(self, names: Sequence[str] | None = None, **options) -> dict[str, Profile]:
-        """Profile likelihoods; see :func:`jfric.fits.uncertainty.bootstrap.profile`."""
+        """Profile likelihoods; see :func:`jfric.fits.batch.profile`."""
         return profile(self, names, **options)
 
     def sample(self, count: int = 1000, **options) -> Posterior:
