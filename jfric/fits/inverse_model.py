@@ -82,7 +82,6 @@ class InverseModel(AbstractModel):
     steady: bool = eqx.field(static=True, default=False)
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
-        """Raise :class:`jfric.ProblemError` for records that are no rows of inverse dynamics."""
         del signals
         for e in experiments:
             if f"{MOTION}.{self._dofs[0]}.a" not in (e.u or {}):

@@ -63,6 +63,10 @@ class AbstractModel(eqx.Module):
 
     #: Whether numbers of one experiment (``data.x0``) replace any parameters of the problem.
     takes_known: ClassVar[bool] = False
+    #: Whether one member is work enough for a call: a long record, sample by sample.
+    is_long: ClassVar[bool] = False
+    #: Whether samples follow each other in time, so that their first part is also a record.
+    runs_in_time: ClassVar[bool] = True
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
         """Raise :class:`jfric.ProblemError` for experiments that this model cannot predict."""
@@ -83,16 +87,6 @@ class AbstractModel(eqx.Module):
 
         Traced: runs under ``jit``, ``vmap`` and ``jvp``. Rows at infinite times are not read.
         """
-
-    @property
-    def is_long(self) -> bool:
-        """Whether one member is work enough for a call: a long record, sample by sample."""
-        return False
-
-    @property
-    def runs_in_time(self) -> bool:
-        """Whether samples follow each other in time, so that their first part is also a record."""
-        return True
 
     def motion(self, values: Mapping[str, Array], data: Data) -> Motion | None:
         """Motion of the contacts, for :func:`jfric.check`; None if the model does not have it."""
@@ -133,7 +127,6 @@ class OutputModel(AbstractModel):
     steady: bool = eqx.field(static=True, default=False)
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
-        """Raise :class:`jfric.ProblemError` for inputs or signals that cannot be simulated."""
         self.solver.require(self.problem)
         for name in signals:
             with within(f"y.{name}: "):

@@ -67,6 +67,7 @@ class SampledModel(AbstractModel):
     """
 
     takes_known = True
+    is_long = True
 
     problem: Problem
     controller: Controller | None = None
@@ -80,7 +81,6 @@ class SampledModel(AbstractModel):
         self.controller = full_controller(self.problem, self.controller)
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
-        """Raise :class:`jfric.ProblemError` for inputs or signals that cannot be simulated."""
         require_features(self.problem, WHO, CONSTANT - {"events"} | {"sliders", "states"})
         require_one_degree(eqx.filter_eval_shape(assemble, self.problem))
         controller = self.controller
@@ -106,10 +106,6 @@ class SampledModel(AbstractModel):
                     f"y.{name}: a model that goes from sample to sample gives positions, "
                     f"velocities and {', '.join(driven) or 'inputs'}"
                 )
-
-    @property
-    def is_long(self) -> bool:
-        return True
 
     def refined(self) -> SampledModel:
         return dataclasses.replace(self, substeps=2 * self.substeps)
@@ -284,6 +280,7 @@ class LoopAndWindowsModel(AbstractModel):
     ``y``."""
 
     takes_known = True
+    is_long = True
 
     closed: SampledModel
     opened: SampledModel
@@ -295,10 +292,6 @@ class LoopAndWindowsModel(AbstractModel):
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
         for model in (self.closed, self.opened):
             model.check(experiments, signals)
-
-    @property
-    def is_long(self) -> bool:
-        return True
 
     def refined(self) -> LoopAndWindowsModel:
         return dataclasses.replace(self, closed=self.closed.refined(), opened=self.opened.refined())

@@ -110,6 +110,8 @@ class SteadyModel(AbstractModel):
         0.2
     """
 
+    runs_in_time = False
+
     problem: Problem
     solver: EventDriven = None  # pyright: ignore
     transient: float | None = None
@@ -124,12 +126,7 @@ class SteadyModel(AbstractModel):
             own = dataclasses.replace(own, max_events=EVENTS)
         self.solver = own
 
-    @property
-    def runs_in_time(self) -> bool:
-        return False
-
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
-        """Raise :class:`jfric.ProblemError` for conditions and quantities that have no meaning."""
         if not isinstance(self.solver, EventDriven):
             raise ProblemError(
                 f"solver: found {type(self.solver).__name__}, a fit to steady states takes "
