@@ -316,9 +316,7 @@ def _function(problem: Problem, name: str) -> str:
     return own if own in sets else find_function(problem, name) or name  # pyright: ignore
 
 
-def full_controller(problem: Problem, controller: Controller | None) -> Controller | None:
+def full_controller(problem: Problem, controller: Controller) -> Controller:
     """``controller`` with the full path of the load that it drives."""
-    if controller is None:
-        return None
     drives = controller.drives
     return replace(controller, drives=find_function(problem, drives) or drives)

@@ -340,8 +340,3 @@ def _named(experiment: Experiment) -> Experiment:
     y = {k.removeprefix(f"{MOTION}.").removesuffix(".q"): x for k, x in (e.u or {}).items()
          if k.startswith(f"{MOTION}.") and k.endswith(".q")}  # fmt: skip
     return Experiment(e.t, own_inputs(e.u or {}), y)
-
-
-def force_names(signals: Sequence[str]) -> list[str]:
-    """Degrees of freedom of the signals of this model."""
-    return [name.partition(".")[2] for name in signals]

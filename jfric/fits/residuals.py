@@ -15,7 +15,7 @@ import numpy as np
 from jfric.errors import ProblemError, require_one_of
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.force_balance import at_even_steps, smooth_motion
-from jfric.fits.free import Free
+from jfric.fits.free import Free, full_controller
 from jfric.fits.inverse_model import InverseModel, inverse_experiments
 from jfric.fits.memory import (
     STARTS,
@@ -42,7 +42,6 @@ from jfric.solvers.sampled.equations import is_one_degree
 from jfric.system.assembly import assemble
 from jfric.system.control import apart, controllers
 from jfric.system.controller import Controller
-from jfric.system.naming import find_function
 from jfric.system.problem import Problem
 
 #: Default length of a window [s].
@@ -172,8 +171,7 @@ class ClosedLoop(AbstractResidual):
             raise ProblemError(
                 "solver: a closed loop is simulated from sample to sample, leave the solver out"
             )
-        drives = find_function(problem, given.drives) or given.drives
-        controller = replace(given, drives=drives)
+        controller = full_controller(problem, given)
         if samples:
             controller, experiments = with_found_delay(controller, experiments, free)
         controller = _remembering(controller, free)

@@ -78,7 +78,8 @@ class SampledModel(AbstractModel):
 
     def __post_init__(self):
         self.problem = build(self.problem)
-        self.controller = full_controller(self.problem, self.controller)
+        if self.controller is not None:
+            self.controller = full_controller(self.problem, self.controller)
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
         require_features(self.problem, WHO, CONSTANT - {"events"} | {"sliders", "states"})

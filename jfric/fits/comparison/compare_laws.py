@@ -127,12 +127,12 @@ def compare_laws(
     problem = build(problem)
     given = [experiments] if isinstance(experiments, Experiment) else list(experiments)
     chosen = [full_experiment(problem, e) for e in given]
-    controller = full_controller(problem, controller)
     missing = [dof for dof in problem.axes for e in chosen if dof not in e.y]
     if missing:
         raise ProblemError(f"y.{missing[0]}: the comparison needs measured positions")
     kept, told = _kept(problem, free or {}), []
     if controller is not None:
+        controller = full_controller(problem, controller)
         controller, chosen = with_found_delay(controller, chosen, kept)
         told = remarks_of(chosen)
     pieces = folds_of(chosen, problem.axes, folds, lap)

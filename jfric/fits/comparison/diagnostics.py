@@ -27,7 +27,7 @@ import numpy as np
 
 from jfric.fits.data.experiment import Data
 from jfric.fits.fit_result import FitResult
-from jfric.fits.inverse_model import MOTION, force_names, own_inputs
+from jfric.fits.inverse_model import FORCE, MOTION, own_inputs
 from jfric.fits.objective import Squares
 from jfric.fits.residuals import InverseDynamics
 from jfric.fits.uncertainty.covariance import reached_bounds
@@ -106,12 +106,12 @@ def residual_tests(result: FitResult) -> tuple[ResidualTest, ...]:
     found = task.objective.linearise(x[None])
     off, jacobian = found.predicted[0] - task.objective.measured, found.jacobian[0]
     tests = []
-    for j, dof in enumerate(force_names(task.objective.data.signals)):
+    for j, signal in enumerate(task.objective.data.signals):
         used = task.used[..., j]
         # The weight is one number for a signal; division by it leaves derivatives of forces.
         weight = np.where(used, task.objective.weight[..., j], 1.0)[..., None]
         rows = Rows(off[..., j], jacobian[:, :, j] / weight, used)
-        tests += _corrected(list(_ask(rows, dof, task.objective.data)))
+        tests += _corrected(list(_ask(rows, signal.removeprefix(f"{FORCE}."), task.objective.data)))
     return tuple(tests)
 
 

@@ -21,7 +21,7 @@ from jfric.fits.optimise.descents import (
     Watch,
     nobody,
 )
-from jfric.fits.optimise.searches import SHARES, beginning, can_grow, global_sample
+from jfric.fits.optimise.searches import SHARES, beginning, can_grow, global_sample, shared
 
 #: Points of a generation, number of the best that define the next, weight of the old distribution.
 POINTS, BEST, MEMORY = 64, 12, 0.3
@@ -125,7 +125,7 @@ def stepped(objective: Objective, x: np.ndarray) -> np.ndarray:
     left out, and so are problems of more than ``MOST`` parameters that experiments share.
     """
     layout = objective.layout
-    which = np.flatnonzero(_shared(layout))
+    which = np.flatnonzero(shared(layout))
     found = np.zeros(layout.size, bool)
     if not which.size or which.size > MOST:
         return found
@@ -297,12 +297,7 @@ def _density(z: np.ndarray, draws) -> np.ndarray:
     return np.logaddexp.reduce(found, axis=0)
 
 
-def _shared(layout: Layout) -> np.ndarray:
-    """Whether each parameter (P,) belongs to all experiments."""
-    return np.bincount(layout.columns.ravel(), minlength=layout.size) >= layout.columns.shape[0]
-
-
 def _searched(layout: Layout) -> np.ndarray:
     """Which parameters (P,) the search changes: all, or those of all experiments if there are
     many."""
-    return np.ones(layout.size, bool) if layout.size <= MOST else _shared(layout)
+    return np.ones(layout.size, bool) if layout.size <= MOST else shared(layout)

@@ -147,11 +147,14 @@ def distinct(layout: Layout, x: np.ndarray, cost: np.ndarray, count: int) -> np.
     return x[chosen] if chosen else layout.init[None]
 
 
+def shared(layout: Layout) -> np.ndarray:
+    """Whether each parameter (P,) belongs to all experiments."""
+    return np.bincount(layout.columns.ravel(), minlength=layout.size) >= layout.columns.shape[0]
+
+
 def _sample(layout: Layout, count: int, seed: int) -> np.ndarray:
     """The first start, one with little friction, and a sample of what all experiments share."""
-    own = np.bincount(layout.columns.ravel(), minlength=layout.size) < layout.columns.shape[0]
-    points = global_sample(layout, count, seed)
-    points = np.where(own, layout.init, points)
+    points = np.where(shared(layout), global_sample(layout, count, seed), layout.init)
     return np.concatenate([layout.init[None], little_friction(layout)[None], points])
 
 
