@@ -70,12 +70,7 @@ class Range:
 
     def describe(self) -> dict[str, Any]:
         """Plain data that identifies the values."""
-        return {
-            "low": float(self.low),
-            "high": float(self.high),
-            "count": self.count,
-            "scale": self.scale,
-        }
+        return {**vars(self), "low": float(self.low), "high": float(self.high)}
 
 
 class Listed:

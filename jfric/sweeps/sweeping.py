@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -289,14 +290,9 @@ def _locally(
     runner: Runner, design: Design, waiting: Sequence[Tile]
 ) -> Iterator[tuple[Tile, Results]]:
     """Tiles in order with their results; the next is being computed while one is written."""
-    before = None
-    for tile in waiting:
-        launched = runner.launch(design.values(tile.first, tile.last))
-        if before is not None:
-            yield before[0], runner.collect(before[1])
-        before = tile, launched
-    if before is not None:
-        yield before[0], runner.collect(before[1])
+    launched = ((tile, runner.launch(design.values(tile.first, tile.last))) for tile in waiting)
+    for (tile, running), _ in pairwise(chain(launched, [None])):  # pyright: ignore
+        yield tile, runner.collect(running)
 
 
 def _new_layout(
