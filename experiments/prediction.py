@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.data.experiment import Experiment, stack
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.stacking import stack
 from jfric.fits.fit_result import FitResult
 from jfric.fits.free import full_experiment
 from jfric.fits.objective import Objective

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.fits.data.experiment import stack
+from jfric.fits.data.stacking import stack
 
 W, P = np.array([0.7, 0.95, 1.2, 0.8]), np.array([0.9, 0.9, 0.9, 1.3])
 CONDITIONS = {"load.F.omega": W, "load.F.amplitude": P}
@@ -198,7 +198,7 @@ def test_harmonics_are_those_of_the_first_load():
     }
     parts = {"mass": jfric.Mass("x", 1.0), "spring": jfric.Spring("x", 1.0), "load": loads}
     problem = jfric.Problem(("x",), parts | {"damper": jfric.Damper("x", 0.1)})
-    from jfric.fits.data.experiment import stack
+    from jfric.fits.data.stacking import stack
 
     c = np.array([0.1, 0.2])
     rows = jfric.steady_states({"damper.c": c}, {"amplitude.x": np.zeros(2)})

@@ -19,8 +19,8 @@ from jfric.cli.run_fit import run_fit
 from jfric.files import read_toml
 from jfric.files.read_toml import load_config
 from jfric.fits.comparison.candidates import candidate_laws
-from jfric.fits.data.experiment import function_paths
 from jfric.fits.data.measured_files import read_columns, read_experiments
+from jfric.fits.data.stacking import function_paths
 from jfric.fits.free import check_free, read_free
 from jfric.solvers.sampled.run import run_sampled
 

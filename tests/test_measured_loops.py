@@ -14,8 +14,8 @@ from jfric.cli.run_fit import free_of
 from jfric.files.read_toml import load_config
 from jfric.fits.comparison.candidates import candidate_laws
 from jfric.fits.comparison.criteria import CLOSED, JOINT, WINDOWS, Setting, error, laps
-from jfric.fits.data.experiment import function_paths
 from jfric.fits.data.measured_files import read_experiments
+from jfric.fits.data.stacking import function_paths
 from jfric.fits.recipe import prepare
 from jfric.fits.sampled_model import found_delay
 from jfric.solvers.sampled.run import run_sampled

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.fits.data.experiment import run_lengths, steps_of
+from jfric.fits.data.stacking import run_lengths, steps_of
 from jfric.fits.measurement import (
     acting,
     at_times,

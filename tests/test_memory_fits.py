@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.fits.data.experiment import stack
+from jfric.fits.data.stacking import stack
 from jfric.fits.inverse_model import InverseModel, inverse_experiments
 from jfric.fits.memory import along_motion, with_starts
 from jfric.fits.sampled_model import SampledModel

@@ -16,7 +16,7 @@ from jax.extend.core import jaxprs_in_params
 from jax.interpreters.mlir import ir_constant
 
 import jfric
-from jfric.fits.data.experiment import function_paths
+from jfric.fits.data.stacking import function_paths
 from jfric.numerics.compilation import compiles_lowered, platform, quick_options
 from jfric.numerics.tracing import tracing_for
 from jfric.solvers.sampled.run import run_sampled

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.fits.data.experiment import function_paths
+from jfric.fits.data.stacking import function_paths
 from jfric.solvers.sampled.run import run_sampled
 from jfric.system.controller import Controller
 

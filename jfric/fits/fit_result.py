@@ -11,7 +11,8 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.fits.batch import Bootstrap, Profile, bootstrap, profile
-from jfric.fits.data.experiment import Experiment, labels, remarks_of
+from jfric.fits.data.experiment import Experiment, remarks_of
+from jfric.fits.data.stacking import labels
 from jfric.fits.free import Free
 from jfric.fits.minimise import Watch, solve
 from jfric.fits.model import AbstractModel

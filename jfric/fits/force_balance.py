@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.data.experiment import Experiment, with_inputs
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.stacking import with_inputs
 from jfric.system.assembly import assemble
 from jfric.system.forces import applied_force, normal_forces_at, sliding_friction
 from jfric.system.problem import Problem

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.data.experiment import Experiment, labels
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.stacking import labels
 from jfric.fits.fit_result import FitResult
 from jfric.fits.free import Free, beginning_at, full_free
 from jfric.fits.minimise import Watch

@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jfric.fits.data.experiment import Experiment, labels
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.stacking import labels
 from jfric.fits.free import Free
 from jfric.fits.model import AbstractModel
 from jfric.fits.objective import FEW_MEMBERS

@@ -33,7 +33,8 @@ import numpy as np
 from jaxtyping import Array
 
 from jfric.errors import ProblemError
-from jfric.fits.data.experiment import Data, Experiment, with_inputs
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.stacking import Data, with_inputs
 from jfric.fits.force_balance import (
     BOX,
     at_even_steps,

@@ -18,7 +18,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from jfric.errors import ProblemError, nearest, within
-from jfric.fits.data.experiment import Data, Experiment, check_inputs, with_inputs
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.stacking import Data, check_inputs, with_inputs
 from jfric.fits.measurement import acting, measurement_parameters, shown, total_delay
 from jfric.fits.memory import START, bounded_states, with_starts
 from jfric.numerics.loops import keep, run_passes

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.fits.data.experiment import Data
+from jfric.fits.data.stacking import Data
 from jfric.fits.free import Layout
 from jfric.fits.model import AbstractModel
 from jfric.numerics.compilation import no_options, quick_options

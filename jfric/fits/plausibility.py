@@ -19,7 +19,8 @@ from jaxtyping import Bool, Float
 
 from jfric.errors import ProblemError
 from jfric.files.config import Config, time_span
-from jfric.fits.data.experiment import Experiment, steps_of
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.stacking import steps_of
 from jfric.fits.objective import AbstractLoss, Objective, Squares
 from jfric.fits.optimise.searches import AbstractSearch
 from jfric.fits.task import Task

@@ -19,7 +19,8 @@ import numpy as np
 from jaxtyping import Array
 
 from jfric.errors import ProblemError, nearest, require_known, within
-from jfric.fits.data.experiment import Data, Experiment, check_inputs
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.stacking import Data, check_inputs
 from jfric.fits.free import full_controller
 from jfric.fits.measurement import acting, at_times, measurement_parameters, shown, total_delay
 from jfric.fits.memory import along_motion, history_of, with_starts, without_history

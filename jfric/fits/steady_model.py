@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Array
 
 from jfric.errors import ProblemError, nearest, within
-from jfric.fits.data.experiment import Data, Experiment
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.stacking import Data
 from jfric.fits.measurement import DELAY, SENSOR_FIELDS
 from jfric.fits.model import AbstractModel, OutputModel, Prediction
 from jfric.periodic.cycle_quantities import Harmonics

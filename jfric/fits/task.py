@@ -9,15 +9,8 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.data.experiment import (
-    Data,
-    Experiment,
-    ReadingNoise,
-    labels,
-    signals_of,
-    stack,
-    steps_of,
-)
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.stacking import Data, ReadingNoise, labels, signals_of, stack, steps_of
 from jfric.fits.free import Free, check_free, full_experiment, full_free, full_signals, lay_out
 from jfric.fits.model import AbstractModel
 from jfric.fits.objective import AbstractLoss, Objective, Squares

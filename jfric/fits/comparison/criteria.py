@@ -23,7 +23,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.data.experiment import Data, Experiment, signals_of, stack
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.stacking import Data, signals_of, stack
 from jfric.fits.inverse_model import inverse_experiments
 from jfric.fits.memory import has_memory
 from jfric.fits.model import AbstractModel

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jfric.fits.data.experiment import Data
+from jfric.fits.data.stacking import Data
 from jfric.fits.fit_result import FitResult
 from jfric.fits.inverse_model import FORCE, MOTION, own_inputs
 from jfric.fits.objective import Squares

@@ -19,7 +19,7 @@ import copy
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,8 +28,9 @@ from jfric.errors import ProblemError
 from jfric.fits.free import Layout
 from jfric.fits.objective import Objective, weighted
 from jfric.fits.optimise.descents import LevenbergMarquardt
-from jfric.fits.residuals import windows
-from jfric.fits.task import Setup, Task
+
+if TYPE_CHECKING:
+    from jfric.fits.task import Setup, Task
 
 #: Candidates for each start.
 CANDIDATES = 8
@@ -245,6 +246,8 @@ class Shooting(AbstractSearch):
         Initial states are those of the first window; other parameters of one experiment keep their
         first value.
         """
+        from jfric.fits.residuals import windows  # with all models, which no other search needs
+
         system, records = setup.system, setup.experiments
         shortest = min(float(np.ptp(e.t)) for e in records)
         length = self.window or shortest / WINDOWS

@@ -23,7 +23,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
-from jfric.fits.data.experiment import Experiment, run_lengths
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.stacking import run_lengths
 from jfric.fits.force_balance import (
     SPOILT,
     at_even_steps,

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
-from jfric.fits.data.experiment import Data
+from jfric.fits.data.stacking import Data
 from jfric.fits.free import Layout
 from jfric.fits.model import AbstractModel
 from jfric.fits.objective import Misfit, Objective, experiment_cost
