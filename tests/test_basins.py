@@ -22,8 +22,8 @@ from jfric.periodic.basins import (
     run_basins,
 )
 from jfric.periodic.sections import Section
-from jfric.sweeps.ranges import parse_section
 from jfric.sweeps.table import ZarrTable
+from jfric.sweeps.texts import parse_section
 
 OMEGA = 2.6
 

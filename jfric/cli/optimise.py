@@ -92,7 +92,7 @@ def optimise(given: OptimiseSettings) -> bool:
 def _arguments(given: OptimiseSettings, problem: Problem, table: Any) -> dict[str, Any]:
     """Arguments of the computation: options in place of entries of the file's table."""
     from jfric.optima.optimise import from_table
-    from jfric.sweeps.ranges import parse_vary, split_vary
+    from jfric.sweeps.texts import parse_vary, split_vary
 
     names = "objective", "method", "starts", "seed", "iterations"
     own = {name: x for name in names if (x := getattr(given, name)) is not None}

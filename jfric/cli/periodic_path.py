@@ -18,7 +18,7 @@ from jfric.files import output
 from jfric.files.write_toml import dump
 from jfric.numerics.limits import parse_count
 from jfric.sweeps.progress import Progress
-from jfric.sweeps.ranges import parse_number, split_vary
+from jfric.sweeps.texts import parse_number, split_vary
 from jfric.verification.system_checks import POINT_KINDS, orbit_settings
 
 if TYPE_CHECKING:

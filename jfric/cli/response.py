@@ -81,7 +81,7 @@ def response(given: ResponseSettings) -> bool:
     from jfric.files.write_toml import dump
     from jfric.periodic.cycle_quantities import parse_cycle_quantities
     from jfric.results.grammar import split
-    from jfric.sweeps.ranges import numbers, parse_vary
+    from jfric.sweeps.texts import numbers, parse_vary
 
     use_devices(given.devices)
     chosen = load_solved(given)
@@ -122,7 +122,7 @@ def response(given: ResponseSettings) -> bool:
 def _drive(config: Config, given: ResponseSettings) -> tuple[str, float, float]:
     """The load, and the first and the last frequency, from the command or the file."""
     from jfric.periodic.response import drive_of
-    from jfric.sweeps.ranges import parse_number
+    from jfric.sweeps.texts import parse_number
 
     place = given.load or _of_file(config, "load", "--load", "a name such as load")
     path = drive_of(config.problem, place).path

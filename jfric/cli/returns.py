@@ -66,7 +66,7 @@ def bifurcations(given: BifurcationsSettings) -> bool:
     """
     from jfric.figures.returns_figure import plot_returns
     from jfric.periodic.sections import bifurcation_diagram
-    from jfric.sweeps.ranges import numbers, parse_section, parse_vary
+    from jfric.sweeps.texts import numbers, parse_section, parse_vary
 
     chosen, solver = load_for_many(given)
     varied = parse_vary(chosen.problem, given.vary)
@@ -131,7 +131,7 @@ def lyapunov(given: LyapunovSettings) -> bool:
     from jfric.figures.sweep_figure import plot_sweep
     from jfric.files.settings_tables import LYAPUNOV
     from jfric.periodic.lyapunov import lyapunov_exponents
-    from jfric.sweeps.ranges import parse_vary
+    from jfric.sweeps.texts import parse_vary
     from jfric.verification.system_checks import lyapunov_settings
 
     chosen, solver = load_for_many(given)

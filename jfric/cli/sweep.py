@@ -79,8 +79,8 @@ def sweep(given: SweepSettings) -> bool:
     from jfric.results.grammar import split
     from jfric.results.status import Status
     from jfric.sweeps.design import SAMPLED
-    from jfric.sweeps.ranges import parse_vary
     from jfric.sweeps.sweeping import execute, prepare
+    from jfric.sweeps.texts import parse_vary
 
     chosen, solver = load_for_many(given)
     varied = parse_vary(chosen.problem, given.vary, sampled=given.method in SAMPLED)

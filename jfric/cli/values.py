@@ -26,7 +26,7 @@ def parse_path(problem: Problem, text: str, option: str) -> str:
 
 def parse_interval(problem: Problem, text: str, option: str = "--vary") -> dict[str, Any]:
     """``PATH=START:STOP``, where the values may carry units."""
-    from jfric.sweeps.ranges import parse_number, split_vary
+    from jfric.sweeps.texts import parse_number, split_vary
 
     path, interval = split_vary(text, INTERVAL_FORM, option)
     ends = interval.split(":")
@@ -67,6 +67,6 @@ def parse_times(text: str) -> int | np.ndarray:
 
 def to_seconds(text: str | None, option: str) -> float | None:
     """The time of an option in seconds; None without the option."""
-    from jfric.sweeps.ranges import parse_time
+    from jfric.sweeps.texts import parse_time
 
     return None if text is None else parse_time(text, option)

@@ -23,7 +23,7 @@ from jfric.results.quantity import (
 )
 from jfric.results.status import Status
 from jfric.sweeps.design import SAMPLED
-from jfric.sweeps.ranges import parse_section, parse_vary
+from jfric.sweeps.texts import parse_section, parse_vary
 from jfric.verification.result import Result, each_judged, whole
 
 if TYPE_CHECKING:
