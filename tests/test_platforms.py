@@ -214,7 +214,7 @@ def test_rows_of_a_sweep_are_chosen_by_platform(name):
         (LANES,),
         devices=1,
         platform=platform(name),
-        small=job.small,
+        small=job.solver.has_small_passes(job.problem),
         chunk=None,
         block=None,
         max_steps=job.most_passes,

@@ -52,11 +52,6 @@ class Job:
         counted = self.solver.has_polynomials and own_run(self.observables) is None
         return self.solver.max_steps if counted else 1
 
-    @property
-    def small(self) -> bool:
-        """Whether a pass holds few numbers for each trajectory."""
-        return self.solver.has_small_passes(self.problem)
-
     def shapes(self) -> Observed:
         """Shapes and types of the results of one trajectory, without computing them."""
         values = jax.ShapeDtypeStruct((len(self.names),), jnp.result_type(float))

@@ -304,7 +304,7 @@ def _new_layout(
         design.shape,
         devices=devices,
         platform=platform(),
-        small=job.small,
+        small=job.solver.has_small_passes(job.problem),
         chunk=chunk,
         block=block,
         max_steps=job.most_passes,

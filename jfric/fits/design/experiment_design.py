@@ -71,7 +71,9 @@ class ExperimentDesign:
         ]
 
     def __str__(self) -> str:
-        lines = [f"{path} = {_shown(x)}" for path, x in self.inputs.items()]
+        form = {"precision": 6, "separator": ", ", "max_line_width": 90}
+        inputs = {path: np.array2string(np.asarray(x), **form) for path, x in self.inputs.items()}
+        lines = [f"{path} = {text}" for path, text in inputs.items()]
         width = max(len(name) for name in self.before)
         lines += [
             f"{row['parameter']:{width}}  standard deviation {row['before']:.3g} -> "
@@ -80,10 +82,6 @@ class ExperimentDesign:
         ]
         lines.append(f"condition {self.condition[0]:.2g} -> {self.condition[1]:.2g}")
         return "\n".join([*lines, *self.remarks])
-
-
-def _shown(x) -> str:
-    return np.array2string(np.asarray(x), precision=6, separator=", ", max_line_width=90)
 
 
 Criterion = Literal["D", "A"]
