@@ -248,8 +248,8 @@ def series(result: FitResult) -> list[Series]:
             seen, foreseen, error = (
                 x[i, : e.t.size, j][used] for x in (measured, predicted, spread)
             )
-            at = [None if x is None else x[used] for x in (q, v)]
-            found.append(Series(label, signal, e.t[used], seen, foreseen, *at, dof, error))
+            at, along = (None if x is None else x[used] for x in (q, v))
+            found.append(Series(label, signal, e.t[used], seen, foreseen, at, along, dof, error))
     return found
 
 
