@@ -75,9 +75,9 @@ def _judged(result: Any, seconds: float) -> tuple[str, str]:
 def worker(connection: Any) -> None:
     """Run cases as they come."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    from jfric.sweeps import cluster
+    from jfric.sweeps import runner
 
-    cluster.PATIENCE = "1s"
+    runner.PATIENCE = "1s"
     # Common compilation is no part of a case.
     with tempfile.TemporaryDirectory() as folder:
         for command in (["run", "x.toml", "--out", "o"], ["verify", "x.toml"]):

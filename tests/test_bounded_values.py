@@ -245,9 +245,9 @@ def test_a_damaged_member_of_an_archive(tmp_path):
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", json.dumps({"address": 3}), "\x00"])
 def test_a_damaged_scheduler_file(content, tmp_path, monkeypatch):
-    from jfric.sweeps import cluster
+    from jfric.sweeps import runner
 
-    monkeypatch.setattr(cluster, "PATIENCE", "0.5s")
+    monkeypatch.setattr(runner, "PATIENCE", "0.5s")
     (tmp_path / "scheduler.json").write_text(content)
     problem = jfric.load(shipped("ve0116"))
     with within(10), pytest.raises(jfric.ProblemError, match="no Dask scheduler answers"):
