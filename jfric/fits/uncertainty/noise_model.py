@@ -26,6 +26,8 @@ OWN_MODEL = 200
 #: Highest order, as a multiple of the decimal logarithm of the number of samples, and the number of
 #: rows that each coefficient needs.
 ORDERS, ROWS = 8, 10
+#: Rounds that double the terms of a covariance: records are far shorter than so many samples.
+DOUBLINGS = 30
 
 
 class Autoregression(NamedTuple):
@@ -50,13 +52,15 @@ class Autoregression(NamedTuple):
         return matrix
 
     def past(self) -> Float[np.ndarray, "n n"]:
-        """Covariance of the last ``p`` values."""
-        from scipy.linalg import solve_discrete_lyapunov  # slow to import
-
+        """Covariance of the last ``p`` values: ``sum_l C^l Q (C^T)^l`` with the companion matrix
+        ``C``, twice as many terms in each round."""
         matrix = self.companion()
-        noise, k = np.zeros(matrix.shape), len(self.innovations)
-        noise[:k, :k] = self.innovations
-        return solve_discrete_lyapunov(matrix, noise)
+        found, k = np.zeros(matrix.shape), len(self.innovations)
+        found[:k, :k] = self.innovations
+        for _ in range(DOUBLINGS):
+            found = found + matrix @ found @ matrix.T
+            matrix = matrix @ matrix
+        return found
 
 
 class Sandwich(NamedTuple):
