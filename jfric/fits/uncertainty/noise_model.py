@@ -26,8 +26,6 @@ OWN_MODEL = 200
 #: Highest order, as a multiple of the decimal logarithm of the number of samples, and the number of
 #: rows that each coefficient needs.
 ORDERS, ROWS = 8, 10
-#: Rounds that double the terms of a covariance: records are far shorter than so many samples.
-DOUBLINGS = 30
 
 
 class Autoregression(NamedTuple):
@@ -42,25 +40,6 @@ class Autoregression(NamedTuple):
         k = self.innovations.shape[0]
         taps = np.fft.rfft(np.concatenate([np.eye(k)[None], -self.coefficients]), size, axis=0)
         return 1.0 / taps if k == 1 else np.linalg.inv(taps)
-
-    def companion(self) -> Float[np.ndarray, "n n"]:
-        """Matrix from the last ``p`` values to those of the next time."""
-        order, k, _ = self.coefficients.shape
-        matrix = np.eye(order * k, k=-k)
-        if order:
-            matrix[:k] = np.concatenate(self.coefficients, axis=1)
-        return matrix
-
-    def past(self) -> Float[np.ndarray, "n n"]:
-        """Covariance of the last ``p`` values: ``sum_l C^l Q (C^T)^l`` with the companion matrix
-        ``C``, twice as many terms in each round."""
-        matrix = self.companion()
-        found, k = np.zeros(matrix.shape), len(self.innovations)
-        found[:k, :k] = self.innovations
-        for _ in range(DOUBLINGS):
-            found = found + matrix @ found @ matrix.T
-            matrix = matrix @ matrix
-        return found
 
 
 class Sandwich(NamedTuple):
@@ -194,8 +173,7 @@ class _Group:
     def _least_squares(self, products) -> Autoregression:
         found = _solved(products, self.k, self.count)
         # Noise decays within the record.
-        roots, limit = np.linalg.eigvals(found.companion()), 1.0 - 1.0 / self.samples
-        largest = float(np.max(np.abs(roots), initial=0.0))
+        largest, limit = _slowest(found), 1.0 - 1.0 / self.samples
         if largest > limit:
             powers = (limit / largest) ** np.arange(1, self.order + 1)
             found = found._replace(coefficients=found.coefficients * powers[:, None, None])
@@ -256,7 +234,7 @@ class _Group:
         scatter = weight @ model.innovations
         variance = 2.0 * np.einsum("pab,pba->p", scatter, scatter) / self.count
         if p:
-            gamma = model.past()
+            gamma = _toeplitz(_autocovariance(model, p - 1))
             rows = np.moveaxis(slope, 2, 1).reshape(size, k, p * k)
             solved = np.linalg.solve(gamma, np.swapaxes(rows, 1, 2))
             variance += np.einsum("pai,pib,ab->p", rows, solved, model.innovations) / self.count
@@ -292,8 +270,40 @@ def _solved(products: Float[np.ndarray, "n n"], k: int, count: int) -> Autoregre
     return Autoregression(coefficients, _definite(0.5 * (rest + rest.T)))
 
 
+def _toeplitz(autocovariance: Float[np.ndarray, "l k k"]) -> Float[np.ndarray, "n n"]:
+    """Covariance of as many past values as there are lags; block (i, j) has the lag j - i."""
+    lags = autocovariance.shape[0]
+    blocks = [
+        [autocovariance[j - i] if j >= i else autocovariance[i - j].T for j in range(lags)]
+        for i in range(lags)
+    ]
+    return np.block(blocks) if lags else np.zeros((0, 0))
+
+
 def _definite(matrix: np.ndarray) -> np.ndarray:
     """``matrix`` with no eigenvalue below a small part of the largest."""
     values, vectors = np.linalg.eigh(matrix)
     least = 1e-10 * max(float(np.abs(values).max()), 1e-300)
     return (vectors * np.maximum(values, least)) @ vectors.T
+
+
+def _autocovariance(model: Autoregression, lags: int) -> Float[np.ndarray, "l k k"]:
+    """Autocovariance at the lags 0 to ``lags``, ``E n_t n_(t-l)^T``."""
+    size = 256
+    roots = _slowest(model)
+    # Long enough that the ends of the circle do not meet.
+    while size < 2**20 and (size < 8 * lags or roots**size > 1e-8):
+        size *= 2
+    b = model.transfer(size)
+    density = b @ model.innovations @ np.conj(np.swapaxes(b, 1, 2))
+    return np.fft.irfft(density, size, axis=0)[: lags + 1]
+
+
+def _slowest(model: Autoregression) -> float:
+    order, k, _ = model.coefficients.shape
+    if not order:
+        return 0.0
+    companion = np.zeros((order * k, order * k))
+    companion[:k] = np.concatenate(model.coefficients, axis=1)
+    companion[k:, :-k] = np.eye((order - 1) * k)
+    return float(np.max(np.abs(np.linalg.eigvals(companion))))
