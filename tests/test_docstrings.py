@@ -63,15 +63,21 @@ LONG = (
 )  # fmt: skip
 
 
+def _run_before(test: doctest.DocTest, names: dict) -> None:
+    """Run the examples that an example follows, and those that these follow."""
+    for before in re.findall(r"After the example of\s+:func:`jfric\.(\w+)`", test.docstring or ""):
+        _run_before(EXAMPLES[before], names)
+        for example in EXAMPLES[before].examples:
+            exec(compile(example.source, before, "single"), names)
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in EXAMPLES]
 )
 def test_an_example_prints_what_it_says(name, shared):
     test, said = EXAMPLES[name], []
     test.globs = dict(shared)
-    for before in re.findall(r"After the example of\s+:func:`jfric\.(\w+)`", test.docstring):
-        for example in EXAMPLES[before].examples:
-            exec(compile(example.source, before, "single"), test.globs)
+    _run_before(test, test.globs)
     failed, _ = doctest.DocTestRunner().run(test, out=said.append)
     assert not failed, "".join(said)
 

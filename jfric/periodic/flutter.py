@@ -130,21 +130,9 @@ def flutter(
 
     Raises :class:`jfric.ProblemError` for unknown parameters, and like
     :func:`jfric.steady_sliding`. Source: O. N. Kirillov, Nonconservative Stability Problems of
-    Modern Physics (2013). A brake, of which two modes are coupled by friction::
+    Modern Physics (2013). After the example of :func:`jfric.steady_sliding`, two modes of the brake
+    are coupled by friction::
 
-        >>> brake = jfric.Problem(
-        ...     ["x", "y"],
-        ...     {
-        ...         "mass": {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)},
-        ...         "spring": {
-        ...             "tilted": jfric.Spring({"x": 1.0, "y": 0.5}, k=3.0),
-        ...             "y": jfric.Spring("y", k=0.25),
-        ...         },
-        ...         "stop": jfric.Stop("y", k=4 / 3, gap=0.0),
-        ...         "load": jfric.Load("y", 1.0),
-        ...         "friction": jfric.Friction("x", 1.0, N=0.0, load="stop", belt=1.0),
-        ...     },
-        ... )
         >>> found = jfric.flutter(brake, "friction.mu", 0.0, 2.0, points=11)
         >>> onset = found.onsets[0]
         >>> onset.kind, round(onset.parameter, 9), round(onset.frequency, 6)
@@ -181,23 +169,10 @@ def continue_flutter(
     parameters. It ends at ``stop``, where the first parameter leaves the interval of the path, or
     where the boundary changes its kind, as eigenvalues that meet do where damping begins.
 
-    Raises :class:`jfric.ProblemError` for unknown parameters and for changes of mode. A brake,
-    whose critical friction falls where its support is stiffer::
+    Raises :class:`jfric.ProblemError` for unknown parameters and for changes of mode.
+    After the example of :func:`jfric.flutter`, the critical friction falls where the support of the
+    brake is stiffer::
 
-        >>> brake = jfric.Problem(
-        ...     ["x", "y"],
-        ...     {
-        ...         "mass": {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)},
-        ...         "spring": {
-        ...             "tilted": jfric.Spring({"x": 1.0, "y": 0.5}, k=3.0),
-        ...             "y": jfric.Spring("y", k=0.25),
-        ...         },
-        ...         "stop": jfric.Stop("y", k=4 / 3, gap=0.0),
-        ...         "load": jfric.Load("y", 1.0),
-        ...         "friction": jfric.Friction("x", 1.0, N=0.0, load="stop", belt=1.0),
-        ...     },
-        ... )
-        >>> found = jfric.flutter(brake, "friction.mu", 0.0, 2.0, points=11)
         >>> boundary = jfric.continue_flutter(found, found.onsets[0], "spring.y.k", 0.5, points=5)
         >>> boundary.outcome, boundary.parameter[[0, -1]].round(9).tolist()
         ('stop', [1.180555556, 1.146701389])

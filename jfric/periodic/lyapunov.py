@@ -184,18 +184,9 @@ def lyapunov_exponents(
     ``execution``: ``method``, ``store``, ``devices`` and the other options of
     :func:`jfric.sweep`. Returns the table of the sweep, in which ``lyapunov_exponent`` [1/s] has
     the axis ``part``: the mean over the parts is the exponent, their scatter gives its error.
-    Raises :class:`jfric.ProblemError` as these two functions do. Damped oscillators lose ``c / (2
-    m)``::
+    Raises :class:`jfric.ProblemError` as these two functions do.
+    After the example of :func:`jfric.lyapunov_exponent`, damped oscillators lose ``c / (2 m)``::
 
-        >>> oscillator = jfric.Problem(
-        ...     ["x"],
-        ...     {
-        ...         "mass": jfric.Mass("x", 1.0),
-        ...         "spring": jfric.Spring("x", 4.0),
-        ...         "damper": jfric.Damper("x", 0.2),
-        ...         "load": jfric.Load("x", jfric.Harmonic(1.0, omega=1.0)),
-        ...     },
-        ... )
         >>> table = jfric.lyapunov_exponents(
         ...     oscillator, {"damper.c": [0.2, 0.4]}, intervals=400, progress=False
         ... )

@@ -71,18 +71,9 @@ def minimise_peak(
     value at which both peaks are equal is found.
 
     Returns a :class:`jfric.LowestPeak`. Raises :class:`jfric.ProblemError` for bad input,
-    :class:`jfric.SimulationError` where a curve of the coarse search is not complete. A load on a
-    damped oscillator whose damper is best as strong as allowed::
+    :class:`jfric.SimulationError` where a curve of the coarse search is not complete.
+    After the example of :func:`jfric.frequency_response`, a damper is best as strong as allowed::
 
-        >>> linear = jfric.Problem(
-        ...     ["x"],
-        ...     {
-        ...         "mass": jfric.Mass("x", 1.0),
-        ...         "spring": jfric.Spring("x", 1.0),
-        ...         "damper": jfric.Damper("x", 0.2),
-        ...         "load": jfric.Load("x", jfric.Harmonic(1.0, 0.8)),
-        ...     },
-        ... )
         >>> best = jfric.minimise_peak(
         ...     linear, "load", "x", "damper.c", 0.2, 0.3, 0.9, 1.05, count=3
         ... )

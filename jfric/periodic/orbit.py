@@ -64,18 +64,8 @@ class PeriodicOrbit(eqx.Module):
 
     In a batch every array has the axis of the batch in front. Derivatives of all fields by any
     parameter of the problem are those of the implicit function theorem; eigenvectors have none.
-    An oscillator under a harmonic load, with friction that never makes it stick::
+    After the example of :func:`jfric.continue_orbit`, with friction that never makes it stick::
 
-        >>> shaken = jfric.Problem(
-        ...     ["x"],
-        ...     {
-        ...         "mass": jfric.Mass("x", 1.0),
-        ...         "spring": jfric.Spring("x", 1.0),
-        ...         "damper": jfric.Damper("x", 0.1),
-        ...         "friction": jfric.Friction("x", jfric.Coulomb(0.2), N=1.0),
-        ...         "load": jfric.Load("x", jfric.Harmonic(1.0, 0.8)),
-        ...     },
-        ... )
         >>> orbit = jfric.periodic_orbit(shaken)
         >>> orbit.outcome(), bool(orbit.stable), [row["to"] for row in orbit.event_table()]
         ('converged', True, ['slip-', 'slip+'])

@@ -185,20 +185,9 @@ def sampled_orbits(
     ``path``: of the parameter (``"controller.ki"``, ``"controller.period"``,
     ``"friction.mu_s"``); ``values``: its values, in the order of a path. Each orbit is found from
     the one before, or from a recurrence of its own motion where that fails; ``solver`` as for
-    :func:`sampled_orbit`. A larger integral gain makes the wheel of that example hunt faster::
+    :func:`sampled_orbit`. After the example of :func:`jfric.sampled_orbit`, a larger integral gain
+    makes the wheel hunt faster::
 
-        >>> wheel = jfric.Problem(
-        ...     {"x": "rotation"},
-        ...     {
-        ...         "mass": jfric.Mass("x", 0.05),
-        ...         "friction": jfric.Friction("x", jfric.StaticDynamic(0.6, 0.4), limit=1.0),
-        ...         "load": {"motor": jfric.Load("x", 0.0)},
-        ...         "controller": jfric.Controller(
-        ...             "x", "load.motor", kp=5.0, ki=20.0, kd=0.5, period=1e-2, reference=0.5
-        ...         ),
-        ...     },
-        ...     time=60.0,
-        ... )
         >>> path = jfric.periodic.sampled_orbits(wheel, "controller.ki", [20.0, 30.0])
         >>> [orbit.converged for orbit in path], path[1].period < path[0].period
         ([True, True], True)
@@ -218,7 +207,9 @@ def hunts(problem: Problem, values: Mapping[str, float] | None = None) -> bool:
     by more than a millionth of its whole way; ``values``: numbers by path, in place of those of the
     problem. The integral of a loop keeps a block with static friction moving::
 
-        >>> loop = jfric.Controller("x", "load.motor", kp=5.0, ki=20.0, kd=0.5, period=1e-2)
+        >>> loop = jfric.Controller(
+        ...     "x", "load.motor", kp=5.0, ki=20.0, kd=0.5, period=1e-2, deadband=0.0
+        ... )
         >>> block = jfric.Problem(
         ...     "x",
         ...     {
@@ -249,22 +240,9 @@ def hunting_limit(
     It is found by halving, ``rounds`` times, with :func:`hunts` as the question to the motion of
     ``problem``: the smallest dead band of the integral (``"controller.deadband"``) or the largest
     static friction without hunting, for instance. Raises :class:`jfric.ProblemError` where both
-    ends hunt, or neither does. A block with static friction in a loop with a dead band::
+    ends hunt, or neither does.
+    After the example of :func:`jfric.hunts`, the dead band of its loop::
 
-        >>> loop = jfric.Controller(
-        ...     "x", "load.motor", kp=5.0, ki=20.0, kd=0.5, period=1e-2, deadband=0.0
-        ... )
-        >>> block = jfric.Problem(
-        ...     "x",
-        ...     {
-        ...         "mass": jfric.Mass("x", 0.05),
-        ...         "friction": jfric.Friction("x", jfric.StaticDynamic(0.6, 0.4), limit=1.0),
-        ...         "load": {"motor": jfric.Load("x", 0.0)},
-        ...         "controller": loop,
-        ...     },
-        ...     initial={"x": jfric.InitialState(q=0.5)},
-        ...     time=40.0,
-        ... )
         >>> found = jfric.hunting_limit(block, "controller.deadband", 0.0, 0.1, rounds=5)
         >>> 0.01 < found < 0.06
         True

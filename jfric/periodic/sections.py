@@ -255,18 +255,9 @@ def bifurcation_diagram(
     ``store``, ``devices``, ``workers`` and the other options of :func:`jfric.sweep`.
 
     Returns a table as :func:`jfric.sweep` does, with the axis ``return``. Raises
-    :class:`jfric.ProblemError` as these functions do. The response of a linear oscillator has one
-    value::
+    :class:`jfric.ProblemError` as these functions do. After the example of
+    :func:`jfric.poincare_section`, the response of a linear oscillator has one value::
 
-        >>> oscillator = jfric.Problem(
-        ...     ["x"],
-        ...     {
-        ...         "mass": jfric.Mass("x", 1.0),
-        ...         "spring": jfric.Spring("x", 1.0),
-        ...         "damper": jfric.Damper("x", 1.0),
-        ...         "load": jfric.Load("x", jfric.Harmonic(1.0, omega=1.0)),
-        ...     },
-        ... )
         >>> table = jfric.bifurcation_diagram(
         ...     oscillator, "load.F.omega", [1.0, 2.0], "x", returns=3, skip=30, progress=False
         ... )

@@ -83,19 +83,9 @@ def continue_special(
     A curve whose next point is not found ends early, with a remark; it is not followed round if it
     turns back in the second parameter. Raises :class:`jfric.ProblemError` for other kinds of points
     and unknown parameters. Source: Y. A. Kuznetsov, Elements of Applied Bifurcation Theory (2004).
-    The friction at which a motion begins to stick, over the damping::
+    After the example of :func:`jfric.continue_orbit`, the friction at which a motion begins to
+    stick, over the damping::
 
-        >>> shaken = jfric.Problem(
-        ...     ["x"],
-        ...     {
-        ...         "mass": jfric.Mass("x", 1.0),
-        ...         "spring": jfric.Spring("x", 1.0),
-        ...         "damper": jfric.Damper("x", 0.1),
-        ...         "friction": jfric.Friction("x", jfric.Coulomb(0.2), N=1.0),
-        ...         "load": jfric.Load("x", jfric.Harmonic(1.0, 0.8)),
-        ...     },
-        ... )
-        >>> path = jfric.continue_orbit(shaken, "friction.mu", 0.7, 0.75)
         >>> curve = jfric.continue_special(
         ...     shaken, "friction.mu", path.special[0], "damper.c", 0.12, points=3
         ... )
