@@ -194,12 +194,11 @@ class Arc(Piece):
         for _ in range(STEPS):
             at = self._linearised(u)
             A = self._bordered(at)
-            row = np.maximum(np.sum(np.abs(A), axis=1), 1e-300)
             defect = np.append(np.asarray(at.defect), self.d @ (u - begin) - s)
             if not (np.all(np.isfinite(A)) and np.all(np.isfinite(defect))):
                 return self._nowhere(u, at)
             try:
-                du = -np.linalg.solve(A / row[:, None], defect / row)
+                du = -_solved(A, defect)
             except np.linalg.LinAlgError:
                 return self._nowhere(u, at)
             last, change = change, float(np.max(np.abs(du)))
@@ -211,9 +210,7 @@ class Arc(Piece):
         else:
             return self._nowhere(u, at)
         at = self._linearised(u)
-        A = self._bordered(at)
-        row = np.maximum(np.sum(np.abs(A), axis=1), 1e-300)
-        rate = np.linalg.solve(A / row[:, None], np.append(np.zeros(len(u) - 1), 1.0) / row)
+        rate = _solved(self._bordered(at), np.append(np.zeros(len(u) - 1), 1.0))
         return self._point(s, u, rate, at)
 
     def _linearised(self, u: np.ndarray) -> Linearised:
@@ -293,9 +290,18 @@ class Arc(Piece):
         u, rate = np.asarray(point.x), np.asarray(point.dx)
         A = self._bordered(self._linearised(u))
         A[-1] = rate
-        return float(
-            np.linalg.slogdet(A / np.maximum(np.sum(np.abs(A), axis=1), 1e-300)[:, None])[0]
-        )
+        return float(np.linalg.slogdet(A / _sizes(A)[:, None])[0])
+
+
+def _sizes(A: np.ndarray) -> np.ndarray:
+    """Sizes of the rows of a matrix."""
+    return np.maximum(np.sum(np.abs(A), axis=1), 1e-300)
+
+
+def _solved(A: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solution of ``A x = right``, whose rows have different units."""
+    rows = _sizes(A)
+    return np.linalg.solve(A / rows[:, None], right / rows)
 
 
 class PositionPaths(Curves):

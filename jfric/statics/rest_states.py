@@ -301,63 +301,34 @@ def _solve(problem: Problem, path: str, start, stop, t) -> LimitLoad:
         best = jnp.argmax(s) if chosen is None else chosen
         return s[best], found.split(x[best])
 
-    search = _search(jax.lax.stop_gradient(start), jax.lax.stop_gradient(stop))
-    search = jax.lax.fori_loop(
-        0, SCAN + 1 + _HALVINGS, lambda _, s: s.after(at(s.next)[0] >= 0.0), search
-    )
-    never = ~search.lost
-    p = jax.lax.stop_gradient(jnp.where(never, stop, search.held))
+    begin, end = jax.lax.stop_gradient((start, stop))
+
+    def narrowed(i, carry):
+        """A grid of ``SCAN`` steps up to the first loss, then halving from ``held`` to ``gone``."""
+        held, gone, lost, at_start = carry
+        on_grid = begin + jnp.minimum(i, SCAN) * ((end - begin) / SCAN)
+        p = jnp.where(lost, 0.5 * (held + gone), on_grid)
+        holds = at(p)[0] >= 0.0
+        held, gone = jnp.where(holds, p, held), jnp.where(holds, gone, p)
+        return held, gone, lost | ~holds, at_start | (~holds & (i == 0))
+
+    no = jnp.asarray(False)
+    search = jax.lax.fori_loop(0, SCAN + 1 + _HALVINGS, narrowed, (begin, begin, no, no))
+    last_held, _, lost, at_start = search
+    p = jax.lax.stop_gradient(jnp.where(lost, last_held, stop))
     # Contacts that are closed on the way, not only at the limit: a body about to tip may stand
     # there on one foot.
-    _, before, _ = margins(p - _BEFORE * (p - search.start))
+    _, before, _ = margins(p - _BEFORE * (p - begin))
     chosen = jax.lax.stop_gradient(jnp.argmax(before))
     (s, state), (slope, rate) = jax.jvp(lambda p: at(p, chosen), (p,), (jnp.ones_like(p),))
     # Implicit function theorem: the zero of s moves with all other numbers of the problem.
     slope, rate = jax.lax.stop_gradient((slope, rate))
-    moves = search.lost & jnp.isfinite(s) & (slope != 0.0)
+    moves = lost & jnp.isfinite(s) & (slope != 0.0)
     shift = jnp.where(moves, -s / jnp.where(moves, slope, 1.0), 0.0)
     state = jax.tree.map(lambda x, dx: x + jnp.where(moves, dx * shift, 0.0), state, rate)
-    status = jnp.where(search.at_start, int(Status.INCONSISTENT), int(Status.OK))
-    status = jnp.where(never, int(Status.MAX_STEPS), status).astype(jnp.int32)
+    status = jnp.where(at_start, int(Status.INCONSISTENT), int(Status.OK))
+    status = jnp.where(lost, status, int(Status.MAX_STEPS)).astype(jnp.int32)
     q, lambda_t, lambda_n, reactions = state
     of = rest_sets(problem, t)
     names = of.axes, of.names, of.joints
     return LimitLoad(p + shift, q, lambda_t, lambda_n, reactions, status, *names)
-
-
-class _Search(eqx.Module):
-    """Search for the first loss: a grid of ``SCAN`` steps, then halving from ``held`` to
-    ``gone``."""
-
-    start: Float[Array, ""]
-    step: Float[Array, ""]
-    held: Float[Array, ""]
-    gone: Float[Array, ""]
-    count: Int[Array, ""]
-    lost: Bool[Array, ""]
-    at_start: Bool[Array, ""]
-
-    @property
-    def next(self):
-        """The next value of the parameter to be tested."""
-        return jnp.where(
-            self.lost, 0.5 * (self.held + self.gone), self.start + self.count * self.step
-        )
-
-    def after(self, holds) -> _Search:
-        """The search after the test of ``next``, which ``holds`` if there is a rest state."""
-        return _Search(
-            start=self.start,
-            step=self.step,
-            held=jnp.where(holds, self.next, self.held),
-            gone=jnp.where(holds, self.gone, self.next),
-            count=jnp.minimum(self.count + 1, SCAN),
-            lost=self.lost | ~holds,
-            at_start=self.at_start | (~holds & (self.count == 0)),
-        )
-
-
-def _search(start, stop) -> _Search:
-    no = jnp.asarray(False)
-    step = (stop - start) / SCAN
-    return _Search(start, step, start, start, jnp.asarray(0), lost=no, at_start=no)
