@@ -13,7 +13,7 @@ from jfric.cli.options import setting
 from jfric.errors import ProblemError
 
 if TYPE_CHECKING:
-    from jfric.optima.result import Optimum
+    from jfric.optima.optimise import Optimum
     from jfric.system.problem import Problem
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from jfric.fits.optimise.direct_search import WIDE, direct_search
 from jfric.optima.evaluation import Evaluation, Evaluator
+from jfric.optima.goals import missed
 from jfric.results.status import Status
 
 #: Methods with exact derivatives, and those without.
@@ -165,8 +166,7 @@ def search_directly(
 def merits(values: np.ndarray, equal: np.ndarray, scales: np.ndarray) -> np.ndarray:
     """Objective plus weighted violations (n,), from values (n, k); infinite where one is NaN."""
     scaled = values / scales
-    rest = scaled[:, 1:]
-    off = np.where(equal, np.abs(rest), np.maximum(-rest, 0.0)).sum(axis=1)
+    off = missed(scaled[:, 1:], equal).sum(axis=1)
     return np.where(np.isfinite(values).all(axis=1), scaled[:, 0] + WEIGHT * off, np.inf)
 
 
@@ -185,7 +185,7 @@ def restored(goals: Scaled, y: np.ndarray, limits: tuple[np.ndarray, np.ndarray]
     Engines end at tolerances of their own. A step counts only if it comes nearer."""
     from scipy.optimize import lsq_linear  # slow to import
 
-    def missed(found: Evaluation) -> np.ndarray:
+    def left(found: Evaluation) -> np.ndarray:
         rest = found.values[1:] / goals.sizes[1:]
         return np.where(goals.equal, rest, np.minimum(rest, 0.0))
 
@@ -193,7 +193,7 @@ def restored(goals: Scaled, y: np.ndarray, limits: tuple[np.ndarray, np.ndarray]
     if not found.known:
         return y
     for _ in range(RESTORED):
-        off = missed(found)
+        off = left(found)
         if not np.abs(off).max(initial=0.0) > 0.0:
             break
         # Constraints that nearly hold stay as they are, or a step would leave them.
@@ -207,7 +207,7 @@ def restored(goals: Scaled, y: np.ndarray, limits: tuple[np.ndarray, np.ndarray]
         bounds = np.minimum(low, 0.0)[free], np.maximum(high, 0.0)[free]
         step[free] = lsq_linear(matrix[:, free], right, bounds, tol=1e-15).x
         trial = goals.evaluator.at(y + step)
-        if not trial.known or not np.abs(missed(trial)).max() < np.abs(off).max():
+        if not trial.known or not np.abs(left(trial)).max() < np.abs(off).max():
             break
         y, found = y + step, trial
     return y

@@ -51,11 +51,6 @@ class Goals:
         found = [_formula(problem, "", t).value(known.__getitem__, shared) for t in self.texts]
         return jnp.stack([jnp.asarray(x, jnp.result_type(float)) for x in found])
 
-    def violations(self, values: np.ndarray) -> np.ndarray:
-        """By how much each constraint is missed, from objective and constraints (k,)."""
-        rest, equal = np.asarray(values)[1:], np.asarray(self.equal, bool)
-        return np.where(equal, np.abs(rest), np.maximum(-rest, 0.0))
-
     @property
     def is_moved(self) -> bool:
         """Whether the objective holds an observable, or a number of the problem."""
@@ -73,6 +68,12 @@ class Goals:
         """Names of observables that jump where another event becomes the last one."""
         last = (StopTime, LastEventTime)
         return [o.name for o in self.observables if isinstance(_whole(o), last)]
+
+
+def missed(values: np.ndarray, equal: Any) -> np.ndarray:
+    """By how much constraints (..., k) are missed, which are to be zero (``equal``), or not
+    negative."""
+    return np.where(equal, np.abs(values), np.maximum(-values, 0.0))
 
 
 def read_goals(

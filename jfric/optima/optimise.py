@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -16,13 +17,13 @@ from jfric.fits.free import Free
 from jfric.fits.optimise.searches import CANDIDATES, global_sample
 from jfric.numerics.cores import cores
 from jfric.numerics.limits import STARTS, STEPS, require_count
+from jfric.numerics.printing import Shown, printable, short
 from jfric.optima import engines
 from jfric.optima.evaluation import Evaluation, Evaluator
-from jfric.optima.goals import Goals, read_goals
-from jfric.optima.result import FEASIBLE, Optimum
+from jfric.optima.goals import Goals, missed, read_goals
 from jfric.optima.unknowns import Unknowns, by_path, read_unknowns
 from jfric.results.abstract_observables import Observable
-from jfric.results.status import Status, flags_in
+from jfric.results.status import NOT_DIFFERENTIABLE, Status, flags_in
 from jfric.solvers.base import AbstractSolver, require_solver
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.sweeps.observing import observe as observed_on
@@ -36,6 +37,68 @@ MOST = 500
 ROUNDS = 4
 #: Part of the gradient, in units of that at the start, that counts as zero.
 STILL = 1e-4
+#: Violation of a constraint, as a part of its change over the ranges, that still counts as none.
+FEASIBLE = 1e-10
+
+
+@printable
+@dataclass(frozen=True)
+class Optimum:
+    """The best values that :func:`jfric.optimise` found.
+
+    ``values``: numbers and lists by path [SI]; ``problem``: the problem with them. ``objective``,
+    ``observed`` (by name), ``violations`` (by the text of the constraint, zero where it holds),
+    ``status`` and ``flags`` are those of a fresh run of the event-driven motion at these values,
+    whatever solver the search used. ``feasible``: whether that run reached its end and each
+    violation is less than 1e-10 of the change of its constraint over the ranges of the unknowns.
+    ``converged``: whether it is feasible, and the engine ended by its own rule. ``message``: that
+    of the engine. ``stationarity``: largest part of the gradient of the objective, over the ranges
+    and in units of its size at the start, that the constraints and bounds do not take up: zero at a
+    smooth optimum, NaN after a search without derivatives. ``starts``: the outcome of each start.
+    ``derivatives`` and ``motions``: how many runs with and without derivatives the search took, and
+    ``seconds`` [s] how long, compilation included.
+    ``remarks``: what to know about the derivatives. Example: see :func:`jfric.optimise`.
+    """
+
+    problem: Problem
+    values: dict[str, Any]
+    objective: float
+    observed: dict[str, float]
+    violations: dict[str, float]
+    status: int
+    flags: int
+    feasible: bool
+    converged: bool
+    message: str
+    stationarity: float
+    starts: tuple[dict[str, Any], ...]
+    derivatives: int
+    motions: int
+    seconds: float
+    remarks: tuple[str, ...]
+
+    @property
+    def violation(self) -> float:
+        """The largest violation of a constraint."""
+        return max(self.violations.values(), default=0.0)
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether no event at which derivatives may not exist occurs in the motion found."""
+        return not self.flags & int(NOT_DIFFERENTIABLE)
+
+    def _shown(self) -> Shown:
+        how = "converged" if self.converged else "not converged"
+        how = how if self.feasible else "not feasible"
+        rows = [("objective", f"{self.objective:.10g}")]
+        for path, value in self.values.items():
+            several = np.ndim(value) > 0
+            rows.append((path, short(value) if several else f"{float(value):.10g}"))
+        rows += [(f"violation of {text}", f"{x:.3g}") for text, x in self.violations.items()]
+        rows.append(("status", Status(self.status).name.lower()))
+        runs = f"{self.derivatives} runs with derivatives, {self.motions} without"
+        rows.append(("search", f"{runs}, {self.seconds:.3g} s; {self.message}"))
+        return Shown(f"Optimum: {how}", (), rows, "; ".join(self.remarks))
 
 
 def optimise(
@@ -216,8 +279,7 @@ class _Outcome:
         """Largest violation, in units of :attr:`sizes`."""
         if self.evaluation is None:
             return np.inf
-        values = self.evaluation.values[1:]
-        off = np.where(equal, np.abs(values), np.maximum(-values, 0.0))
+        off = missed(self.evaluation.values[1:], equal)
         return float((off / self.sizes).max(initial=0.0))
 
 
@@ -308,7 +370,7 @@ def _judged(
         run = observed_on(found, list(goals.observables), exact)
         seen, status, flags = run.values, int(run.status), int(run.flags)
     numbers = np.asarray(goals.values(found, seen))
-    violations = goals.violations(numbers)
+    violations = missed(numbers[1:], goals.equal)
     reached = status == int(Status.OK) and bool(np.isfinite(numbers).all())
     sizes = np.broadcast_to(best.sizes, equal.shape)
     feasible = reached and bool(np.all(violations <= FEASIBLE * sizes[: violations.size]))

@@ -28,7 +28,7 @@ from jfric.verification.result import Result, each_judged, whole
 
 if TYPE_CHECKING:
     from jfric.files.config import Check, Config
-    from jfric.optima.result import Optimum
+    from jfric.optima.optimise import Optimum
     from jfric.periodic.basins import Basins
     from jfric.periodic.flutter import FlutterPath
     from jfric.periodic.harmonic_balance_result import HarmonicBalance
