@@ -9,9 +9,9 @@ from .flutter import FlutterPath as FlutterPath
 from .flutter import Onset as Onset
 from .flutter import continue_flutter as continue_flutter
 from .flutter import flutter as flutter
+from .harmonic_balance import BalanceStatus as BalanceStatus
+from .harmonic_balance import HarmonicBalance as HarmonicBalance
 from .harmonic_balance import harmonic_balance as harmonic_balance
-from .harmonic_balance_result import BalanceStatus as BalanceStatus
-from .harmonic_balance_result import HarmonicBalance as HarmonicBalance
 from .lyapunov import Exponent as Exponent
 from .lyapunov import lyapunov_exponent as lyapunov_exponent
 from .lyapunov import lyapunov_exponents as lyapunov_exponents

@@ -1,19 +1,22 @@
-"""``jfric.harmonic_balance``: periodic motions from their harmonics."""
+"""``jfric.harmonic_balance``: periodic motions from their harmonics, with a status for each."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool, Complex, Float, Int
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, require_one_of
 from jfric.numerics.limits import require_count, require_part
-from jfric.periodic.harmonic_balance_curve import Corrected, Curve, Place, correct_many, follow
+from jfric.numerics.printing import printable
+from jfric.periodic.harmonic_balance_curve import Corrected, Curve, Ended, correct_many, follow
 from jfric.periodic.harmonic_balance_equations import (
     Setting,
     at_parameter,
@@ -25,7 +28,7 @@ from jfric.periodic.harmonic_balance_equations import (
     require_balance,
     width,
 )
-from jfric.periodic.harmonic_balance_result import BalanceStatus, HarmonicBalance, half_range
+from jfric.results.status import AbstractOutcome
 from jfric.statics.path_names import checked_interval, checked_path
 from jfric.system.assembly import assemble
 from jfric.system.mechanics import Mechanics
@@ -44,6 +47,139 @@ SMALLEST = 1e-3
 GENTLER = (1e-2, 0.1, 1.0)
 #: Rounds in which points without a solution start from solutions of their neighbours.
 ROUNDS = 8
+#: Number of phases at which extrema are searched, and of Newton steps from the best one.
+PHASES, POLISH = 2048, 4
+
+
+class BalanceStatus(AbstractOutcome):
+    """Outcome of harmonic balance at one point::
+
+    >>> jfric.BalanceStatus(2).message
+    'a contact opens: harmonic balance knows no impacts'
+    """
+
+    OK = 0, "ok"
+    #: Newton's method did not solve the equations.
+    UNSOLVED = 1, "the equations were not solved"
+    #: A rigid contact opens. The equations do not describe its impact when it closes again.
+    OPENS = 2, "a contact opens: harmonic balance knows no impacts"
+    #: A given normal force or friction limit is negative at some time.
+    NEGATIVE_FORCE = 3, "a given normal force or friction limit is negative"
+
+
+@printable
+@dataclass(frozen=True)
+class HarmonicBalance:
+    """Periodic motions with ``H`` harmonics, one for each of ``p`` points, in their order.
+
+    ``q(t) = Re sum_k Q_k exp(i k omega t)``, ``k = 0 .. H``, in the time of the problem's loads.
+    Example: see :func:`jfric.harmonic_balance`.
+    """
+
+    #: Degrees of freedom, and contacts in the order of ``friction`` and ``normal``.
+    axes: tuple[str, ...]
+    contacts: tuple[str, ...]
+    #: Path of the parameter that varies, and its values (p,) [SI]; the path is None for one point.
+    path: str | None
+    parameter: Float[np.ndarray, " p"]
+    #: Base frequency (p,) [rad/s].
+    omega: Float[np.ndarray, " p"]
+    #: ``Q_k`` (p, H + 1, n) [m, rad]; likewise friction forces (p, H + 1, nt) and normal forces of
+    #: the unilateral contacts (p, H + 1, nu) [N].
+    coefficients: Complex[np.ndarray, "p h n"]
+    friction: Complex[np.ndarray, "p h nt"]
+    normal: Complex[np.ndarray, "p h nu"]
+    #: Largest relative residual (p,) of the equations in the harmonics, and relative part of the
+    #: forces in harmonics beyond ``H``, which nothing balances.
+    residual: Float[np.ndarray, " p"]
+    remainder: Float[np.ndarray, " p"]
+    #: Part of the period in which the friction of each contact is below its limit (p, nt).
+    stick: Float[np.ndarray, "p nt"]
+    #: :class:`jfric.BalanceStatus` (p,), and steps of Newton's method.
+    status: Int[np.ndarray, " p"]
+    iterations: Int[np.ndarray, " p"]
+    #: Values of the parameter (f,) at which a followed curve turns back, and amplitudes of all
+    #: degrees of freedom there (f, n).
+    folds: Float[np.ndarray, " f"]
+    fold_amplitudes: Float[np.ndarray, "f n"]
+    #: End of a followed curve: at ``"stop"``, back at ``"start"``, after ``"max_points"``, or
+    #: ``"stalled"`` if even the shortest step had no solution.
+    ended: Ended
+
+    @property
+    def ok(self) -> Bool[np.ndarray, " p"]:
+        """Whether each point (p,) may be used."""
+        return self.status == int(BalanceStatus.OK)
+
+    @property
+    def harmonics(self) -> int:
+        """Number ``H`` of harmonics."""
+        return self.coefficients.shape[1] - 1
+
+    def _dof(self, dof: str) -> int:
+        require_one_of("dof", dof, self.axes, "there are")
+        return self.axes.index(dof)
+
+    def positions(self, dof: str, phases) -> Float[np.ndarray, "p m"]:
+        """``q`` of ``dof`` [m, rad] at ``phases`` (m,) ``omega t`` [rad] of each point."""
+        k = np.arange(self.harmonics + 1)
+        waves = np.exp(1j * np.outer(k, np.asarray(phases, float)))
+        return np.real(self.coefficients[:, :, self._dof(dof)] @ waves)
+
+    def states(self, t: float = 0.0) -> Float[np.ndarray, "p x"]:
+        """States ``(q, v)`` (p, 2n) of all points at the time ``t`` [s].
+
+        They can start :func:`jfric.periodic_orbit`. For a linear system one harmonic is its linear
+        response.
+        """
+        turning = 1j * self.omega[:, None] * np.arange(self.harmonics + 1)
+        waves = self.coefficients * np.exp(turning * t)[:, :, None]
+        q, v = waves.sum(axis=1), (turning[:, :, None] * waves).sum(axis=1)
+        return np.real(np.concatenate([q, v], axis=1))
+
+    def amplitude(self, dof: str, harmonic: int | None = None) -> Float[np.ndarray, " p"]:
+        """Half of the distance between the largest and the smallest ``q`` of ``dof`` (p,) [m, rad];
+        for one ``harmonic`` its ``|Q_k|``."""
+        Q = self.coefficients[:, :, self._dof(dof)]
+        if harmonic is not None:
+            return np.abs(self._part(Q, harmonic))
+        return half_range(Q)
+
+    def phase(self, dof: str, harmonic: int = 1) -> Float[np.ndarray, " p"]:
+        """Angle of ``Q_k`` of ``dof`` (p,) [rad]: ``|Q_k| cos(k omega t + phase)``."""
+        return np.angle(self._part(self.coefficients[:, :, self._dof(dof)], harmonic))
+
+    def rms(self, dof: str) -> Float[np.ndarray, " p"]:
+        """Root mean square of ``q`` of ``dof`` over a period (p,) [m, rad]."""
+        Q = self.coefficients[:, :, self._dof(dof)]
+        return np.sqrt(np.abs(Q[:, 0]) ** 2 + 0.5 * np.sum(np.abs(Q[:, 1:]) ** 2, axis=1))
+
+    def _part(self, Q: np.ndarray, harmonic: int) -> np.ndarray:
+        if not 0 <= harmonic <= self.harmonics:
+            raise ProblemError(
+                f"harmonic: found {harmonic}, there are those from 0 to {self.harmonics}"
+            )
+        return Q[:, harmonic]
+
+
+def half_range(Q: Complex[np.ndarray, "p h"]) -> Float[np.ndarray, " p"]:
+    """Half of the distance between the largest and the smallest value of each motion."""
+    k = np.arange(Q.shape[1])
+    phases = 2.0 * np.pi * np.arange(PHASES) / PHASES
+    sampled = np.real(Q @ np.exp(1j * np.outer(k, phases)))
+
+    def extreme(tau):
+        for _ in range(POLISH):
+            wave = Q * np.exp(1j * np.outer(tau, k))
+            slope, curvature = np.real(1j * k * wave).sum(1), np.real(-(k**2) * wave).sum(1)
+            bends = np.abs(curvature) > 0.0
+            move = np.where(bends, slope / np.where(bends, curvature, 1.0), 0.0)
+            tau = tau - np.clip(move, -np.pi / PHASES, np.pi / PHASES)
+        return np.real(Q * np.exp(1j * np.outer(tau, k))).sum(1)
+
+    largest = np.maximum(sampled.max(1), extreme(phases[sampled.argmax(1)]))
+    smallest = np.minimum(sampled.min(1), extreme(phases[sampled.argmin(1)]))
+    return 0.5 * (largest - smallest)
 
 
 def harmonic_balance(
@@ -102,30 +238,6 @@ def harmonic_balance(
         ((1, 8, 1), 0.313)
     """
     problem = build(problem)
-    setting, name, values = _checked(
-        problem, path, start, stop, at, harmonics, samples, periods, step, max_points
-    )
-    mechanics = eqx.filter_eval_shape(assemble, problem)
-    size = width(mechanics)
-    rest = np.zeros((len(values), (2 * harmonics + 1) * size))
-    solver = _Solver(problem, setting, mechanics, abs(values[-1] - values[0]) or 1.0)
-    if at is None and name is not None:
-        assert stop is not None
-        first = solver.from_rest(rest[:1], np.asarray(values[:1]))[0]
-        if not first.converged:
-            return _result(problem, setting, mechanics, Curve([first], [], "stalled"), name)
-        curve = follow(
-            solver.correct, first, float(stop), solver.unit, largest=step, max_points=max_points
-        )
-        return _result(problem, setting, mechanics, curve, name)
-    spots = solver.from_rest(rest, np.asarray(values))
-    return _result(problem, setting, mechanics, spots, name)
-
-
-def _checked(
-    problem, path, start, stop, at, harmonics, samples, periods, step, max_points
-) -> tuple[Setting, str | None, list[float]]:
-    """The structure of the equations and the checked values of the parameter."""
     require_count("harmonics", harmonics, 1, HARMONICS)
     require_count("periods", periods, 1, HARMONICS)
     require_count("max_points", max_points, 2, 10**6)
@@ -134,6 +246,26 @@ def _checked(
         samples = max(FEWEST, 2 ** math.ceil(math.log2(SAMPLES * harmonics)))
     require_count("samples", samples, 4 * harmonics, 10**6)
     values, name = _values(problem, path, start, stop, at)
+    setting = _setting(problem, name, values, harmonics, samples, periods)
+    solver = _Solver(problem, setting, abs(values[-1] - values[0]) or 1.0)
+    if at is not None or name is None:
+        return solver.result(Curve(solver.from_rest(values), [], "points"))
+    first = solver.from_rest(values[:1])[0]
+    if not first.converged:
+        return solver.result(Curve([first], [], "stalled"))
+    settings: dict[str, Any] = {"largest": step, "max_points": max_points}
+    return solver.result(follow(solver.correct, first, values[1], solver.unit, **settings))
+
+
+def _setting(
+    problem: Problem,
+    name: str | None,
+    values: list[float],
+    harmonics: int,
+    samples: int,
+    periods: int,
+) -> Setting:
+    """The structure of the equations over ``values`` of the parameter ``name``."""
     ends = [values[0], 0.5 * (values[0] + values[-1]), values[-1]] if name is not None else values
     if name is None:
         require_balance(problem)
@@ -142,16 +274,15 @@ def _checked(
             changed = set_parameters(problem, {name: value})
             validate(changed)
             require_balance(changed)
-    found = carrier(problem, name, ends)
-    index, divisor = found[0], found[1] * periods
+    index, divisor = carrier(problem, name, ends)
     first = problem if name is None else set_parameters(problem, {name: values[0]})
-    needed = highest(first, found)
-    if needed * periods > harmonics:
+    needed = highest(first, (index, divisor)) * periods
+    if needed > harmonics:
         raise ProblemError(
-            f"harmonics: found {harmonics}, a load has the harmonic {needed * periods} of the base "
+            f"harmonics: found {harmonics}, a load has the harmonic {needed} of the base "
             f"frequency; needs at least that many"
         )
-    return Setting(name, harmonics, samples, (index, divisor)), name, values
+    return Setting(name, harmonics, samples, (index, divisor * periods))
 
 
 def _values(problem, path, start, stop, at) -> tuple[list[float], str | None]:
@@ -170,79 +301,118 @@ def _values(problem, path, start, stop, at) -> tuple[list[float], str | None]:
 
 
 class _Solver:
-    """Newton's method with the numbers of one call."""
+    """Newton's method with the numbers of one call, over an interval of the length ``span``. Places
+    are coefficients, and the value of the parameter as the last number."""
 
-    def __init__(self, problem: Problem, setting: Setting, mechanics: Mechanics, span: float):
+    def __init__(self, problem: Problem, setting: Setting, span: float):
         self._problem, self._setting, self._span = problem, setting, span
-        self._dtype = mechanics.K.dtype
-        self._n, self._width = mechanics.n, width(mechanics)
-        self._rows = 2 * setting.harmonics + 1
+        self._mechanics: Mechanics = eqx.filter_eval_shape(assemble, problem)
+        self._shape = 2 * setting.harmonics + 1, width(self._mechanics)
 
-    def unit(self, y: np.ndarray) -> np.ndarray:
-        """Amplitudes of the motion, the units of the unknowns; reactions do not count."""
-        q = np.abs(y.reshape(self._rows, self._width)[:, : self._n]).max(axis=0)
+    def unit(self, u: np.ndarray) -> np.ndarray:
+        """Units of a place: amplitudes of the motion there, and the interval of the parameter;
+        reactions do not count."""
+        (rows, columns), n = self._shape, self._mechanics.n
+        q = np.abs(u[:-1].reshape(rows, columns)[:, :n]).max(axis=0)
         q = np.maximum(q, SMALLEST * q.max())
-        own = np.concatenate([np.where(q > 0.0, q, 1.0), np.full(self._width - self._n, np.inf)])
-        return np.tile(own, self._rows)
+        own = np.concatenate([np.where(q > 0.0, q, 1.0), np.full(columns - n, np.inf)])
+        return np.append(np.tile(own, rows), self._span)
 
-    def correct(self, y: np.ndarray, p: float, dy: np.ndarray, dp: float) -> Corrected:
-        """The solution on the plane through ``(y, p)`` at right angles to ``(dy, dp)``."""
-        along, unit = self._place(dy, dp), self._place(self.unit(y), self._span)
-        return self._solved(y[None], np.array([p]), along, unit, self._setting.harmonics)[0]
+    def correct(self, u: np.ndarray, along: np.ndarray) -> Corrected:
+        """The solution on the plane through ``u`` at right angles to ``along``."""
+        return self._solved(u[None], along, self.unit(u), self._setting.harmonics)[0]
 
-    def from_rest(self, y: np.ndarray, p: np.ndarray) -> list[Corrected]:
-        """Solutions at the values ``p`` (b,), found with more and more harmonics from rest, or else
-        from the nearest solution."""
-        along = self._place(np.zeros(y.shape[1]), 1.0)
-        unit = self._place(self.unit(np.zeros(y.shape[1])), self._span)
+    def from_rest(self, values: Sequence[float]) -> list[Corrected]:
+        """Solutions at values of the parameter, found with more and more harmonics from rest, or
+        else from the nearest solution."""
+        p, along = np.asarray(values), np.zeros(math.prod(self._shape) + 1)
+        rest, unit = np.zeros((len(p), len(along))), self.unit(along)
+        along[-1], rest[:, -1] = 1.0, p
         most = self._setting.harmonics
 
+        def starts(spots: Sequence[np.ndarray]) -> np.ndarray:
+            """Coefficients of ``spots`` at the values of the parameter."""
+            found = np.append(np.stack(spots)[:, :-1], p[:, None], axis=1)
+            return np.where(np.isfinite(found), found, rest)
+
         def by_levels(steep: float) -> list[Corrected]:
-            level, reached = 1, y
+            level, reached = 1, rest
             while True:
-                found = self._solved(reached, p, along, unit, level, steep)
+                found = self._solved(reached, along, unit, level, steep)
                 if level == most:
                     return found
-                reached = np.stack([np.where(np.isfinite(s.at.y), s.at.y, 0.0) for s in found])
+                reached = starts([s.u for s in found])
                 level = min(2 * level + 1, most)
 
         spots = by_levels(1.0)
-        found = np.array([s.converged for s in spots])
-        if not found.all():
+        if not all(s.converged for s in spots):
             # The solution does not depend on the steepness: gentler friction is found more easily.
             gentle = by_levels(GENTLER[0])
             for steep in GENTLER[1:]:
-                starts = np.stack(
-                    [g.at.y if g.converged else rest for g, rest in zip(gentle, y, strict=True)]
-                )
-                tried = self._solved(starts, p, along, unit, most, steep)
-                gentle = [t if t.converged else g for t, g in zip(tried, gentle, strict=True)]
-            spots = [s if s.converged else g for s, g in zip(spots, gentle, strict=True)]
+                begins = [g.u if g.converged else row for g, row in zip(gentle, rest, strict=True)]
+                tried = self._solved(starts(begins), along, unit, most, steep)
+                gentle = _better(tried, gentle)
+            spots = _better(spots, gentle)
         for _ in range(ROUNDS):
             good = np.array([s.converged for s in spots])
             if good.all() or not good.any():
                 break
-            places = np.arange(len(spots))
-            known = places[good]
-            nearest = known[np.argmin(np.abs(p[places][:, None] - p[known][None, :]), axis=1)]
-            tried = self._solved(np.stack([spots[i].at.y for i in nearest]), p, along, unit, most)
-            better = [a if a.converged else b for a, b in zip(spots, tried, strict=True)]
+            known = np.flatnonzero(good)
+            nearest = known[np.argmin(np.abs(p[:, None] - p[known][None, :]), axis=1)]
+            tried = self._solved(starts([spots[i].u for i in nearest]), along, unit, most)
+            better = _better(spots, tried)
             if sum(s.converged for s in better) == good.sum():
                 break
             spots = better
         return spots
 
-    def _solved(
-        self, y, p, along: Place, unit: Place, level: int, steep: float = 1.0
-    ) -> list[Corrected]:
-        places, taking_part = self._place(y, p), jnp.asarray(level, jnp.int32)
-        how = taking_part, jnp.asarray(steep, self._dtype)
-        found = correct_many(self._problem, self._setting, places, along, unit, *how)
+    def _solved(self, starts, along, unit, level: int, steep: float = 1.0) -> list[Corrected]:
+        dtype = self._mechanics.K.dtype
+        starts, along, unit = (jnp.asarray(x, dtype) for x in (starts, along, unit))
+        how = jnp.asarray(level, jnp.int32), jnp.asarray(steep, dtype)
+        found = correct_many(self._problem, self._setting, starts, along, unit, *how)
         found = jax.tree.map(np.asarray, found)
-        return [jax.tree.map(lambda x, i=i: x[i], found) for i in range(len(found.at.p))]
+        return [jax.tree.map(lambda x, i=i: x[i], found) for i in range(len(found.u))]
 
-    def _place(self, y: np.ndarray, p: np.ndarray | float) -> Place:
-        return Place(jnp.asarray(y, self._dtype), jnp.asarray(p, self._dtype))
+    def result(self, curve: Curve) -> HarmonicBalance:
+        """The motions of all points of ``curve``."""
+        setting, mechanics, spots = self._setting, self._mechanics, curve.spots
+        u = np.stack([s.u for s in spots])
+        y, p = u[:, :-1], u[:, -1]
+        found = _examined(self._problem, setting, jnp.asarray(y), jnp.asarray(p))
+        seen = {k: np.asarray(x) for k, x in found.items()}
+        status = np.where(seen["opens"], int(BalanceStatus.OPENS), int(BalanceStatus.OK))
+        status = np.where(seen["pushes"], status, int(BalanceStatus.NEGATIVE_FORCE))
+        converged = np.array([s.converged for s in spots])
+        status = np.where(converged, status, int(BalanceStatus.UNSOLVED))
+        n, nt = mechanics.n, mechanics.n_contacts
+        # Unknowns that do not solve the equations are no motion.
+        waves = _complex(np.where(converged[:, None], y, np.nan), *self._shape)
+        folds = np.reshape([s.u for s in curve.folds], (-1, u.shape[1]))
+        at_folds = _complex(folds[:, :-1], *self._shape)
+        return HarmonicBalance(
+            axes=mechanics.axes,
+            contacts=mechanics.contact_names,
+            path=setting.path,
+            parameter=p,
+            omega=seen["omega"],
+            coefficients=waves[:, :, :n],
+            friction=waves[:, :, n : n + nt],
+            normal=waves[:, :, n + nt :],
+            residual=np.array([s.residual for s in spots]),
+            remainder=seen["remainder"],
+            stick=seen["stick"],
+            status=status.astype(np.int32),
+            iterations=np.array([s.iterations for s in spots], np.int32),
+            folds=folds[:, -1],
+            fold_amplitudes=np.stack([half_range(at_folds[:, :, i]) for i in range(n)], axis=1),
+            ended=curve.ended,
+        )
+
+
+def _better(first: list[Corrected], second: list[Corrected]) -> list[Corrected]:
+    """The first of two solutions at each place, or the second where it is none."""
+    return [a if a.converged else b for a, b in zip(first, second, strict=True)]
 
 
 @eqx.filter_jit
@@ -260,49 +430,8 @@ def _examined(problem: Problem, setting: Setting, y, p) -> dict[str, Any]:
     return jax.vmap(one)(y, p)
 
 
-def _result(
-    problem: Problem, setting: Setting, mechanics: Mechanics, found: Curve | list[Corrected], name
-) -> HarmonicBalance:
-    curve = found if isinstance(found, Curve) else Curve(found, [], "stop")
-    y = np.stack([s.at.y for s in curve.spots])
-    p = np.array([s.at.p for s in curve.spots])
-    seen = {
-        k: np.asarray(x)
-        for k, x in _examined(problem, setting, jnp.asarray(y), jnp.asarray(p)).items()
-    }
-    status = np.where(seen["opens"], int(BalanceStatus.OPENS), int(BalanceStatus.OK))
-    status = np.where(seen["pushes"], status, int(BalanceStatus.NEGATIVE_FORCE))
-    converged = np.array([s.converged for s in curve.spots])
-    status = np.where(converged, status, int(BalanceStatus.UNSOLVED))
-    n, nt = mechanics.n, mechanics.n_contacts
-    # Unknowns that do not solve the equations are no motion.
-    y = np.where(converged[:, None], y, np.nan)
-    waves = _complex(y, setting.harmonics, width(mechanics))
-    folds = np.stack([s.at.y for s in curve.folds]) if curve.folds else np.zeros((0, y.shape[1]))
-    at_folds = _complex(folds, setting.harmonics, width(mechanics))
-    return HarmonicBalance(
-        axes=mechanics.axes,
-        contacts=mechanics.contact_names,
-        path=name,
-        parameter=p,
-        omega=seen["omega"],
-        coefficients=waves[:, :, :n],
-        friction=waves[:, :, n : n + nt],
-        normal=waves[:, :, n + nt :],
-        residual=np.array([s.residual for s in curve.spots]),
-        remainder=seen["remainder"],
-        stick=seen["stick"],
-        status=status.astype(np.int32),
-        iterations=np.array([s.iterations for s in curve.spots], np.int32),
-        folds=np.array([s.at.p for s in curve.folds]),
-        fold_amplitudes=np.stack([half_range(at_folds[:, :, i]) for i in range(n)], axis=1),
-        ended=curve.ended if isinstance(found, Curve) else "points",
-    )
-
-
-def _complex(y: np.ndarray, harmonics: int, columns: int) -> np.ndarray:
+def _complex(y: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """Complex coefficients from ``A cos + B sin = Re (A - i B) exp(i ...)``."""
-    parts = y.reshape(y.shape[0], 2 * harmonics + 1, columns)
-    return np.concatenate(
-        [parts[:, :1] + 0j, parts[:, 1 : harmonics + 1] - 1j * parts[:, harmonics + 1 :]], axis=1
-    )
+    parts, cosines = y.reshape(y.shape[0], rows, columns), (rows + 1) // 2
+    waves = parts[:, 1:cosines] - 1j * parts[:, cosines:]
+    return np.concatenate([parts[:, :1] + 0j, waves], axis=1)

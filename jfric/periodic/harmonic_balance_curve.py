@@ -26,19 +26,13 @@ TOLERANCE, ENOUGH = 2e5, 5e2
 UNDETERMINED = 1e-10
 
 
-class Place(NamedTuple):
-    """Coefficients ``y`` (u,) and the value ``p`` of the parameter, or a direction of both; arrays
-    of JAX within a search, of NumPy behind it."""
-
-    y: Any
-    p: Any
-
-
 class Corrected(NamedTuple):
-    """A solution, if ``converged``, with the tangent of the curve there."""
+    """A solution ``u`` (w,), if ``converged``: coefficients, and the value of the parameter as the
+    last number; with the tangent (w,) of the curve there. Arrays of JAX within a search, of NumPy
+    behind it."""
 
-    at: Place
-    tangent: Place
+    u: Any
+    tangent: Any
     #: Largest of the relative residuals.
     residual: Float[Array, ""]
     converged: Bool[Array, ""]
@@ -55,32 +49,29 @@ class Carry(NamedTuple):
     stuck: Int[Array, ""]
 
 
-def correct(
-    problem: Problem, setting: Setting, start: Place, along: Place, unit: Place, level, steep
-) -> Corrected:
-    """The solution on the plane through ``start`` at right angles to ``along``.
+def correct(problem: Problem, setting: Setting, start, along, unit, level, steep) -> Corrected:
+    """The solution on the plane through ``start`` (w,) at right angles to ``along`` (w,).
 
-    ``unit``: units of coefficients (u,) and parameter. With ``along`` in the direction of the
+    ``unit`` (w,): units of coefficients and parameter. With ``along`` in the direction of the
     parameter alone, the result is the solution at the parameter of ``start``. ``level``: number of
     harmonics used, the others are zero. ``steep``: see :func:`motion`.
     """
-    split = start.y.shape[0]
-    normal = jnp.append(along.y / unit.y**2, along.p / unit.p**2)
-    origin = jnp.append(start.y, start.p)
-    eps = float(jnp.finfo(start.y.dtype).eps)
+    normal = along / unit**2
+    eps = float(jnp.finfo(start.dtype).eps)
     tolerance, enough = TOLERANCE * eps, ENOUGH * eps
 
     orders = np.r_[0, np.tile(np.arange(1, setting.harmonics + 1), 2)]
-    part = jnp.asarray(np.repeat(orders, split // orders.size), jnp.int32) <= level
+    part = jnp.asarray(np.repeat(orders, (len(start) - 1) // orders.size), jnp.int32) <= level
 
     def equations(u):
-        found, scale = residual(problem, setting, u[:split], u[split], steep)
-        return jnp.where(part, found / scale, u[:split])
+        found, scale = residual(problem, setting, u[:-1], u[-1], steep)
+        return jnp.where(part, found / scale, u[:-1])
 
     def jacobian(u):
         found = jax.jacfwd(equations)(u)
-        scale = residual(problem, setting, u[:split], u[split], steep)[1]
-        fixed = jnp.where(part, UNDETERMINED * jnp.where(jnp.isinf(unit.y), 1.0 / scale, 0.0), 0.0)
+        scale = residual(problem, setting, u[:-1], u[-1], steep)[1]
+        free = part & jnp.isinf(unit[:-1])
+        fixed = jnp.where(free, UNDETERMINED / scale, 0.0)
         return jnp.vstack([found, normal[None, :]]).at[:-1, :-1].add(jnp.diag(fixed))
 
     def measured(u):
@@ -93,27 +84,20 @@ def correct(
         return (c.worst > enough) & (c.count < STEPS) & (c.stuck < patience)
 
     def step(c: Carry) -> Carry:
-        left = jnp.append(equations(c.u), jnp.sum(normal * (c.u - origin)))
+        left = jnp.append(equations(c.u), jnp.sum(normal * (c.u - start)))
         move = jnp.linalg.solve(jacobian(c.u), left)
         parts = jnp.asarray(PARTS, c.u.dtype)
         tried = c.u[None, :] - parts[:, None] * move[None, :]
         return _best_of(tried, *jax.vmap(measured)(tried), c)
 
-    first = Carry(origin, *measured(origin), jnp.asarray(0, jnp.int32), jnp.asarray(0, jnp.int32))
+    first = Carry(start, *measured(start), jnp.asarray(0, jnp.int32), jnp.asarray(0, jnp.int32))
     # A start that solves the equations lies on the plane.
     end = jax.lax.while_loop(goes_on, step, first)
     matrix = jacobian(end.u)
     tangent = jnp.linalg.solve(matrix, jnp.zeros_like(end.u).at[-1].set(1.0))
-    length = jnp.sqrt(jnp.sum((tangent / jnp.append(unit.y, unit.p)) ** 2))
-    tangent = tangent / length
+    tangent = tangent / jnp.sqrt(jnp.sum((tangent / unit) ** 2))
     ok = (end.worst <= tolerance) & jnp.all(jnp.isfinite(end.u))
-    return Corrected(
-        Place(end.u[:split], end.u[split]),
-        Place(tangent[:split], tangent[split]),
-        end.worst,
-        ok,
-        end.count,
-    )
+    return Corrected(end.u, tangent, end.worst, ok, end.count)
 
 
 def _best_of(tried, worst, merit, before: Carry) -> Carry:
@@ -126,9 +110,9 @@ def _best_of(tried, worst, merit, before: Carry) -> Carry:
 
 @eqx.filter_jit
 def correct_many(
-    problem: Problem, setting: Setting, starts: Place, along: Place, unit: Place, level, steep
+    problem: Problem, setting: Setting, starts, along, unit, level, steep
 ) -> Corrected:
-    """Solutions of :func:`correct` from many starts (b, u), side by side."""
+    """Solutions of :func:`correct` from many starts (b, w), side by side."""
     return jax.vmap(lambda start: correct(problem, setting, start, along, unit, level, steep))(
         starts
     )
@@ -143,7 +127,7 @@ BEND = 0.7
 #: Accuracy of folds, as a part of a step.
 LOCATED = 1e-13
 
-Ended = Literal["stop", "start", "max_points", "stalled"]
+Ended = Literal["stop", "start", "max_points", "stalled", "points"]
 
 
 class Curve(NamedTuple):
@@ -154,40 +138,35 @@ class Curve(NamedTuple):
     ended: Ended
 
 
-#: ``correct(y, p, dy, dp)``: the solution on the plane through ``(y, p)`` normal to ``(dy, dp)``.
-Correct = Callable[[np.ndarray, float, np.ndarray, float], Corrected]
+#: ``correct(u, along)``: the solution on the plane through ``u`` at right angles to ``along``.
+Correct = Callable[[np.ndarray, np.ndarray], Corrected]
 
 
 class _Ahead:
-    """The curve ahead of the solution ``here``, along its tangent, which has unit length in the
-    units ``scale`` and ``span`` of the unknowns and the parameter."""
+    """The curve ahead of the solution ``here``, along its tangent ``d``, which has unit length in
+    the units ``unit`` of coefficients and parameter."""
 
-    def __init__(self, correct: Correct, here: Corrected, scale: np.ndarray, span: float):
-        self._correct, self._here, self._scale, self._span = correct, here, scale, span
-        norm = self._length(*here.tangent)
-        self.dy, self.dp = here.tangent.y / norm, here.tangent.p / norm
-
-    def _length(self, dy: np.ndarray, dp: float) -> float:
-        return float(np.sqrt(np.sum((dy / self._scale) ** 2) + (dp / self._span) ** 2))
+    def __init__(self, correct: Correct, here: Corrected, unit: np.ndarray):
+        self._correct, self._here, self._unit = correct, here, unit
+        self.d = here.tangent / np.linalg.norm(here.tangent / unit)
 
     def at(self, s: float) -> Corrected:
         """The solution on the plane at the distance ``s``."""
-        y, p = self._here.at
-        return self._correct(y + s * self.dy, p + s * self.dp, self.dy, self.dp)
+        return self._correct(self._here.u + s * self.d, self.d)
 
     def at_parameter(self, p: float, side: float) -> Corrected:
         """The solution at a value of the parameter."""
-        y = self._here.at.y + (p - self._here.at.p) / self.dp * self.dy
-        return self._correct(y, p, np.zeros_like(y), side)
+        u, along = self._here.u, np.zeros_like(self.d)
+        guess = u + (p - u[-1]) / self.d[-1] * self.d
+        guess[-1], along[-1] = p, side
+        return self._correct(guess, along)
 
     def leads_to(self, found: Corrected) -> bool:
         """Whether the solution ``found`` is the next one on the curve."""
-        dy, dp = found.tangent
-        cosine = np.sum(dy / self._scale * self.dy / self._scale)
-        cosine = (cosine + dp * self.dp / self._span**2) / self._length(dy, dp)
+        turned = found.tangent / self._unit
+        cosine = turned @ (self.d / self._unit) / np.linalg.norm(turned)
         # Short steps pass the kinks that nonsmooth laws make: no angle counts there.
-        moved = found.at.y - self._here.at.y, found.at.p - self._here.at.p
-        near = self._length(*moved) < 100 * SMALLEST
+        near = np.linalg.norm((found.u - self._here.u) / self._unit) < 100 * SMALLEST
         return bool(found.converged and (abs(cosine) > BEND or near))
 
 
@@ -205,16 +184,16 @@ def follow(
     ``unit``: of the unknowns at a solution, infinite for those that do not count. ``largest``:
     longest step.
     """
-    start, dp = float(first.at.p), first.tangent.p
-    span, side = abs(stop - start), np.sign(stop - start)
-    turned = side if dp >= 0 else -side
-    first = first._replace(tangent=Place(turned * first.tangent.y, turned * dp))
+    start = float(first.u[-1])
+    side = np.sign(stop - start)
+    turned = side if first.tangent[-1] >= 0 else -side
+    first = first._replace(tangent=turned * first.tangent)
     spots, folds = [first], []
 
     def step(trial: Trial) -> Advance:
         here, size = trial.here, trial.size
-        ahead = _Ahead(correct, here, unit(here.at.y), span)
-        p = here.at.p + size * ahead.dp
+        ahead = _Ahead(correct, here, unit(here.u))
+        p = here.u[-1] + size * ahead.d[-1]
         over = (p - stop) * side >= 0.0
         if over or (p - start) * side < 0.0:
             # The last point lies on the border, which the curve meets at an angle.
@@ -227,11 +206,11 @@ def follow(
         found = ahead.at(size)
         if not ahead.leads_to(found):
             return Advance(None, 0.5 * size)
-        before, after = here.tangent.p, found.tangent.p
+        before, after = float(here.tangent[-1]), float(found.tangent[-1])
         if before * after < 0.0:
             # At a fold the tangent has no part along the parameter.
-            search = zero((0.0, float(before)), (size, float(after)), LOCATED * size)
-            fold = ahead.at(run(search, lambda s: float(ahead.at(s).tangent.p)))
+            search = zero((0.0, before), (size, after), LOCATED * size)
+            fold = ahead.at(run(search, lambda s: float(ahead.at(s).tangent[-1])))
             folds.extend([fold] if fold.converged else [])
         spots.append(found)
         factor = 1.5 if found.iterations <= FEW else 0.7 if found.iterations > MANY else 1.0

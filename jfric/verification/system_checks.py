@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jfric.optima.optimise import Optimum
     from jfric.periodic.basins import Basins
     from jfric.periodic.flutter import FlutterPath
-    from jfric.periodic.harmonic_balance_result import HarmonicBalance
+    from jfric.periodic.harmonic_balance import HarmonicBalance
     from jfric.periodic.orbit import PeriodicOrbit
     from jfric.periodic.path import OrbitKind, OrbitPath
     from jfric.periodic.response import FrequencyResponse
