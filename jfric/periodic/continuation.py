@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -42,25 +42,44 @@ from jfric.system.problem import Problem
 KEPT = 20
 
 
+class Following(NamedTuple):
+    """How paths are followed: in steps of at most ``max_step``, at most ``max_steps``.
+
+    ``rows_of``: rows of points. ``store``: keeps each path every ``KEPT`` rows, and where it is
+    interrupted. ``watch`` is called after each step with the number of the path, the covered part
+    of the interval and the number of rows.
+    """
+
+    max_step: float
+    max_steps: int
+    rows_of: Callable[[list[PathPoint]], Rows]
+    store: Store | None
+    watch: Callable[[int, float, int], None]
+
+    def begun(self, number: int) -> Part | None:
+        """The part of a path that is stored, if any."""
+        return None if self.store is None else self.store.begun(number)
+
+    def finished(self, number: int) -> Part | None:
+        """A path that is stored as a whole, if it is."""
+        return None if self.store is None else self.store.finished(number)
+
+    def kept(self, number: int, whole: Part) -> Part:
+        """A finished path, stored as a whole."""
+        if self.store is not None:
+            self.store.keep(number, whole)
+        return whole
+
+
 def followed(
-    begin: tuple[Kernel, PathPoint, float],
-    limits: tuple[float, float],
-    max_step: float,
-    max_steps: int,
-    rows_of: Callable[[list[PathPoint]], Rows],
-    *,
-    store: Store | None = None,
-    number: int = 0,
-    watch: Callable[[float, int], None] | None = None,
-) -> Computation[tuple[Rows, list[OrbitPoint], list[str]]]:
-    """All rows of a path, its special points and remarks.
+    begin: tuple[Kernel, PathPoint, float], limits: tuple[float, float], how: Following, number: int
+) -> Computation[Part]:
+    """A whole path, with the remarks on it as lines of its outcome.
 
     ``begin``: the equations, the first point and the first step; a continued path goes on from the
-    equations of its last row. ``store``: keeps the path of this ``number`` every ``KEPT`` rows, and
-    where it is interrupted; its earlier part may be there. ``watch`` is called after each step with
-    the covered part of the interval and the number of rows.
+    equations of its last row.
     """
-    before = None if store is None else store.begun(number)
+    before = how.begun(number)
     kernel, point, step = begin
     start, stop = limits
     # The row from which a path goes on exists already.
@@ -70,35 +89,34 @@ def followed(
 
     def gathered(follower: Follower) -> tuple[Rows, list[OrbitPoint]]:
         if before is None:
-            return rows_of(follower.rows), follower.special
+            return how.rows_of(follower.rows), follower.special
         found = [dataclasses.replace(p, row=p.row + offset) for p in follower.special]
         new = follower.rows[again:]
-        rows = before.rows.followed_by(rows_of(new)) if new else before.rows
+        rows = before.rows.followed_by(how.rows_of(new)) if new else before.rows
         return rows, [*before.special, *found]
 
     def kept(follower: Follower) -> None:
-        if store is not None and len(follower.rows) > 1:
+        if how.store is not None and len(follower.rows) > 1:
             state = state_of(follower.kernel, follower.rows[-1], following)
-            store.keep_part(number, Part(*gathered(follower), state))
+            how.store.keep_part(number, Part(*gathered(follower), state))
 
     def told(follower: Follower, step: float) -> None:
         nonlocal furthest, following, last_kept
         following = step
         part = (follower.rows[-1].parameter - start) / (stop - start)
         furthest = max(furthest, min(part, 1.0))
-        if watch is not None:
-            watch(furthest, offset + len(follower.rows))
+        how.watch(number, furthest, offset + len(follower.rows))
         if len(follower.rows) - last_kept >= KEPT:
             kept(follower)
             last_kept = len(follower.rows)
 
-    follower = Follower(kernel, limits, max_step, max_steps - offset - again, told)
+    follower = Follower(kernel, limits, how.max_step, how.max_steps - offset - again, told)
     try:
         yield from follower.follow(point, step)
     except (KeyboardInterrupt, GeneratorExit):
         kept(follower)
         raise
-    return *gathered(follower), follower.remarks
+    return how.kept(number, Part(*gathered(follower), {}, (0, "\n".join(follower.remarks))))
 
 
 def state_of(kernel: Kernel, last: PathPoint, step: float) -> dict[str, np.ndarray]:
@@ -182,7 +200,7 @@ def continue_orbit(
     segments: int = 1,
     store: str | Path | None = None,
     title: str = "",
-    watch: Callable[[float, int], None] | None = None,
+    watch: Callable[[float, int], None] = lambda part, rows: None,
     **options: Any,
 ) -> OrbitPath:
     """Periodic motions of ``problem`` over the parameter ``path``, from ``start`` to ``stop``.
@@ -248,17 +266,13 @@ def continue_orbit(
     path_problem = PathProblem(problem, name, limits, segments, options)
     branch = None if from_ is None else branched(path_problem, from_, side)
     kernel, begin = alone(branch or first_point(path_problem))
-    whole, like = None if kept is None else kept.finished(0), begin.orbit
+    how = Following(max_step, max_steps, rows_of_path, kept, lambda _, *told: watch(*told))
+    whole, going = how.finished(0), (kernel, begin, FIRST)
     if whole is None:
-        before, going = None if kept is None else kept.begun(0), (kernel, begin, FIRST)
-        if before is not None:
+        if before := how.begun(0):
             going = alone(resumed(kernel.shooting, kernel.problem, before.state))
-        settings = limits, max_step, max_steps, rows_of_path
-        rows, points, remarks = alone(followed(going, *settings, store=kept, watch=watch))
-        whole = Part(rows, points, {}, (0, "\n".join(remarks)))
-        if kept is not None:
-            kept.keep(0, whole)
-    return _path(whole, like, problem, name, limits)
+        whole = alone(followed(going, limits, how, 0))
+    return _path(whole, begin.orbit, problem, name, limits)
 
 
 def _path(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,15 @@ from jaxtyping import ArrayLike
 
 from jfric.errors import ProblemError, SimulationError, nearest, require_no_text
 from jfric.numerics.limits import require_count, require_part
-from jfric.periodic.continuation import MOST, followed, resumed, rows_of
+from jfric.periodic.continuation import MOST, Following, followed, resumed, rows_of
 from jfric.periodic.cycle_quantities import Drive
 from jfric.periodic.follower import FIRST, LONGEST
 from jfric.periodic.forcing import harmonics_in
 from jfric.periodic.orbit import OrbitStatus
-from jfric.periodic.path import OrbitPoint, ResponseCurve
+from jfric.periodic.path import ResponseCurve
 from jfric.periodic.path_kernel import Computation, Kernel, PathPoint, alone, side_by_side
 from jfric.periodic.path_start import PathProblem, first_point
-from jfric.periodic.path_store import Part, Rows, Store, fingerprint
+from jfric.periodic.path_store import Part, Store, fingerprint
 from jfric.periodic.response_result import FrequencyResponse
 from jfric.periodic.state_vector import axes_of
 from jfric.statics.path_names import checked_path
@@ -40,22 +39,6 @@ TOGETHER = 16
 
 #: Called for each row with the number of the curve, the covered part of the interval, and its rows.
 Watch = Callable[[int, float, int], None]
-
-
-@dataclass
-class _Request:
-    """Problem and settings that all curves of a response share."""
-
-    problem: Problem
-    drive: Drive
-    limits: tuple[float, float]
-    max_step: float
-    max_steps: int
-    segments: int
-    options: dict[str, Any]
-    store: Store | None
-    watch: Watch
-    curves: list[dict[str, float]] = field(default_factory=list)
 
 
 def frequency_response(
@@ -153,14 +136,14 @@ def frequency_response(
         "options": repr(sorted((k, repr(v)) for k, v in options.items())),
     }
     kept = None if store is None else Store(Path(store), request, title, "response")
-    settings = max_step, max_steps, segments, options, kept, watch
-    asked = _Request(problem, drive, (start, stop), *settings, curves)
+    size = 2 * len(axes_of(problem))
+    how = Following(max_step, max_steps, lambda points: rows_of(points, size), kept, watch)
     return FrequencyResponse(
         problem=problem,
         drive=drive,
         limits=(start, stop),
         over=varied,
-        curves=tuple(_follow_all(asked)),
+        curves=tuple(_follow_all(path, how, curves)),
         shooting=shooting,
     )
 
@@ -214,79 +197,59 @@ def _family(problem: Problem, over, path: str) -> tuple[dict[str, np.ndarray], l
     return varied, curves
 
 
-def _follow_all(asked: _Request) -> list[ResponseCurve]:
-    found: list[ResponseCurve | None] = []
-    for number, values in enumerate(asked.curves):
-        kept = None if asked.store is None else asked.store.finished(number)
-        whole = None if kept is None else _curve(values, kept)
-        found.append(whole)
+def _follow_all(
+    path: PathProblem, how: Following, curves: list[dict[str, float]]
+) -> list[ResponseCurve]:
+    """All curves, those with other values of the further parameters side by side."""
+    parts = [how.finished(number) for number in range(len(curves))]
+    for number, whole in enumerate(parts):
         if whole is not None:
-            asked.watch(number, 1.0, len(whole))
-    left = [number for number, curve in enumerate(found) if curve is None]
+            how.watch(number, 1.0, len(whole.rows))
+    left = [number for number, whole in enumerate(parts) if whole is None]
     for begin in range(0, len(left), TOGETHER):
         group = left[begin : begin + TOGETHER]
-        if len(asked.curves) == 1:
-            done = [alone(_follow(asked, group[0]))]
+        computations = [_follow(path, how, number, curves[number]) for number in group]
+        if len(curves) == 1:
+            done = [alone(computations[0])]
         else:
-            width = min(TOGETHER, len(asked.curves))
-            done = side_by_side([_follow(asked, number) for number in group], width)
-        for number, curve in zip(group, done, strict=True):
-            found[number] = curve
-    return [curve for curve in found if curve is not None]
+            done = side_by_side(computations, min(TOGETHER, len(curves)))
+        for number, whole in zip(group, done, strict=True):
+            parts[number] = whole
+    pairs = zip(curves, parts, strict=True)
+    return [_curve(values, whole) for values, whole in pairs if whole is not None]
 
 
 def _curve(values: dict[str, float], whole: Part) -> ResponseCurve:
-    status, said = whole.outcome
+    status, remarks = whole.outcome
     special = tuple(whole.special)
+    ended = special[-1].kind if special else "left"
+    stuck = "nothing was found to go on from the last row"
+    said = "; ".join(remarks.splitlines()) or ("complete" if ended == "end" else stuck)
     return ResponseCurve(values, **whole.rows.columns, special=special, status=status, outcome=said)
 
 
-def _follow(asked: _Request, number: int) -> Computation[ResponseCurve]:
+def _follow(
+    path: PathProblem, how: Following, number: int, values: dict[str, float]
+) -> Computation[Part]:
     """One curve, from its beginning or from where it was interrupted."""
-    size = 2 * len(axes_of(asked.problem))
-    values, store = asked.curves[number], asked.store
-    exact = {path: jnp.asarray(x, float) for path, x in values.items()}
-    problem = set_parameters(asked.problem, exact) if exact else asked.problem
-    before = None if store is None else store.begun(number)
-
-    def watch(part: float, count: int) -> None:
-        asked.watch(number, part, count)
-
-    def finished(rows: Rows, points: list[OrbitPoint], status: OrbitStatus, said: str):
-        whole = Part(rows, points, {}, (int(status), said))
-        if store is not None:
-            store.keep(number, whole)
-        watch(1.0, len(rows))
-        return _curve(values, whole)
-
+    exact = {name: jnp.asarray(x, float) for name, x in values.items()}
+    if exact:
+        path = path._replace(problem=set_parameters(path.problem, exact))
     try:
-        begin = yield from _begin(asked, problem, before)
+        begin = yield from _begin(path, how.begun(number))
     except SimulationError as error:
-        return finished(rows_of([], size), [], OrbitStatus.NO_CONVERGENCE, str(error))
-    rows, points, remarks = yield from followed(
-        begin,
-        asked.limits,
-        asked.max_step,
-        asked.max_steps,
-        lambda points: rows_of(points, size),
-        store=store,
-        number=number,
-        watch=watch,
-    )
-    ended = points[-1].kind if points and not remarks else "left"
-    stuck = "nothing was found to go on from the last row"
-    said = "; ".join(remarks) or ("complete" if ended == "end" else stuck)
-    return finished(rows, points, OrbitStatus.CONVERGED, said)
+        failed = int(OrbitStatus.NO_CONVERGENCE), str(error)
+        whole = how.kept(number, Part(how.rows_of([]), [], {}, failed))
+    else:
+        whole = yield from followed(begin, path.limits, how, number)
+    how.watch(number, 1.0, len(whole.rows))
+    return whole
 
 
-def _begin(
-    asked: _Request, problem: Problem, before: Part | None
-) -> Computation[tuple[Kernel, PathPoint, float]]:
+def _begin(path: PathProblem, before: Part | None) -> Computation[tuple[Kernel, PathPoint, float]]:
     """The equations, the point at which a path begins or goes on, and the next step."""
-    options = dict(asked.options)
-    path = PathProblem(problem, asked.drive.path, asked.limits, asked.segments, options)
     if before is None:
         return *(yield from first_point(path)), FIRST
-    there = path.at(asked.limits[0])
+    there = path.at(path.limits[0])
     shooting = path.equations(there, there, None)[0]
-    return (yield from resumed(shooting, problem, before.state))
+    return (yield from resumed(shooting, path.problem, before.state))
