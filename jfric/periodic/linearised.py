@@ -56,55 +56,80 @@ class Found(NamedTuple):
     iterations: Int[Array, ""]
 
 
+class Equations(NamedTuple):
+    """Equations of periodic motion, with the parts that stay the same at all points."""
+
+    shooting: Shooting
+    problem: Problem
+    phase: Phase
+    scales: Scales
+    along: Along | None = None
+
+    @property
+    def columns(self) -> Float[Array, " u"]:
+        """Sizes of the unknowns."""
+        return sizes_of_unknowns(self.shooting, self.scales)
+
+    @property
+    def rows(self) -> Float[Array, " e"]:
+        """Sizes of the equations, without the additional one."""
+        shooting, scales = self.shooting, self.scales
+        states = jnp.tile(scales.state, shooting.segments)
+        if not shooting.autonomous:
+            return states
+        size = jnp.ones((), states.dtype)
+        if shooting.phase == "event":
+            size = scales.period
+        if shooting.phase == "section":
+            size = jnp.max(scales.state)
+        return jnp.append(states, size)
+
+    def at(self, z: Unknowns):
+        """Motion at ``z``, the scaled left sides of all equations and their scaled derivatives."""
+        motion = self.shooting.motion(self.problem, z, self.phase)
+        jacobian = self.shooting.jacobian(motion)
+        right, scaled = self.left_sides(z, motion), self.scaled(jacobian)
+        if self.along is not None:
+            scaled = jnp.concatenate([scaled, self.along.tangent[None]])
+        found = Found(
+            z=z,
+            motion=motion,
+            jacobian=jacobian,
+            residual=jnp.max(jnp.abs(right)),
+            smallest=jnp.zeros((), right.dtype),
+            status=jnp.asarray(int(OrbitStatus.CONVERGED), jnp.int32),
+            run_status=motion.status,
+            iterations=jnp.asarray(0, jnp.int32),
+        )
+        return found, right, scaled
+
+    def left_sides(self, z: Unknowns, motion: Motion) -> Float[Array, " e"]:
+        """Left sides of all equations, in their sizes."""
+        right = self.shooting.residual(z, motion) / self.rows
+        if self.along is None:
+            return right
+        away = (self.shooting.pack(z) - self.along.origin) / self.columns
+        return jnp.append(right, jnp.sum(self.along.tangent * away) - self.along.s)
+
+    def scaled(self, jacobian: Float[Array, "e u"]) -> Float[Array, "e u"]:
+        """Derivatives in sizes of equations and unknowns."""
+        return jacobian * self.columns[None, :] / self.rows[:, None]
+
+    def size_of(self, step: Float[Array, " u"]) -> Float[Array, ""]:
+        """The largest component of a step, in sizes of the unknowns."""
+        return jnp.max(jnp.abs(step / self.columns))
+
+    def cut(self, step: Float[Array, " u"]) -> Float[Array, " u"]:
+        """A step cut to the allowed length."""
+        return step * (LONGEST / jnp.maximum(self.size_of(step), LONGEST))
+
+
 @eqx.filter_jit
-def evaluated(
-    shooting: Shooting,
-    problem: Problem,
-    z: Unknowns,
-    phase: Phase,
-    scales: Scales,
-    along: Along | None = None,
-) -> tuple[Found, Float[Array, " u"]]:
+def evaluated(equations: Equations, z: Unknowns) -> tuple[Found, Float[Array, " u"]]:
     """Motion and derivatives at ``z``, and the step of Newton's method from there."""
-    found, right, scaled = linearised(shooting, problem, z, phase, scales, along)
+    found, right, scaled = equations.at(z)
     step, smallest = least_step(scaled, right)
-    return found._replace(smallest=smallest), sizes_of_unknowns(shooting, scales) * step
-
-
-def linearised(shooting: Shooting, problem: Problem, z: Unknowns, phase: Phase, scales, along):
-    """Motion at ``z``, the scaled left sides of all equations and their scaled derivatives."""
-    motion = shooting.motion(problem, z, phase)
-    jacobian = shooting.jacobian(motion)
-    scaled = scaled_equations(shooting, jacobian, scales)[0]
-    right = left_sides(shooting, z, motion, scales, along)
-    if along is not None:
-        scaled = jnp.concatenate([scaled, along.tangent[None]])
-    found = Found(
-        z=z,
-        motion=motion,
-        jacobian=jacobian,
-        residual=jnp.max(jnp.abs(right)),
-        smallest=jnp.zeros((), right.dtype),
-        status=jnp.asarray(int(OrbitStatus.CONVERGED), jnp.int32),
-        run_status=motion.status,
-        iterations=jnp.asarray(0, jnp.int32),
-    )
-    return found, right, scaled
-
-
-def left_sides(shooting: Shooting, z: Unknowns, motion: Motion, scales, along):
-    """Left sides of all equations, scaled by their sizes."""
-    right = shooting.residual(z, motion) / _rows(shooting, scales)
-    if along is None:
-        return right
-    away = (shooting.pack(z) - along.origin) / sizes_of_unknowns(shooting, scales)
-    return jnp.append(right, jnp.sum(along.tangent * away) - along.s)
-
-
-def scaled_equations(shooting: Shooting, jacobian, scales: Scales):
-    """Derivatives in sizes of equations and unknowns, and these sizes."""
-    columns, rows = sizes_of_unknowns(shooting, scales), _rows(shooting, scales)
-    return jacobian * columns[None, :] / rows[:, None], rows, columns
+    return found._replace(smallest=smallest), equations.columns * step
 
 
 def least_step(
@@ -137,30 +162,6 @@ def sizes_of_unknowns(shooting: Shooting, scales: Scales) -> Float[Array, " u"]:
     """Sizes of the unknowns."""
     states = jnp.tile(scales.state, (shooting.segments, 1))
     return shooting.pack(Unknowns(states, scales.period, scales.parameter))
-
-
-def _rows(shooting: Shooting, scales: Scales) -> Float[Array, " e"]:
-    """Sizes of the equations."""
-    states = jnp.tile(scales.state, shooting.segments)
-    if not shooting.autonomous:
-        return states
-    size = jnp.ones((), states.dtype)
-    if shooting.phase == "event":
-        size = scales.period
-    if shooting.phase == "section":
-        size = jnp.max(scales.state)
-    return jnp.append(states, size)
-
-
-def size_of_step(shooting: Shooting, step, scales: Scales):
-    """The largest component of a step, in sizes of the unknowns."""
-    return jnp.max(jnp.abs(step / sizes_of_unknowns(shooting, scales)))
-
-
-def cut(shooting: Shooting, step, scales: Scales):
-    """A step cut to the allowed length."""
-    size = size_of_step(shooting, step, scales)
-    return step * (LONGEST / jnp.maximum(size, LONGEST))
 
 
 def orbit_of(shooting: Shooting, problem: Problem, found: Found, scales: Scales) -> PeriodicOrbit:

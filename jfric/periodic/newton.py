@@ -11,7 +11,7 @@ derivatives are those at the end.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,22 +20,10 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.numerics.compilation import platform
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.loops import keep
-from jfric.periodic.linearised import (
-    Along,
-    Found,
-    Scales,
-    cut,
-    evaluated,
-    inverse_of,
-    left_sides,
-    linearised,
-    size_of_step,
-    sizes_of_unknowns,
-)
+from jfric.periodic.linearised import Equations, Found, Scales, evaluated, inverse_of
 from jfric.periodic.orbit import OrbitStatus
-from jfric.periodic.shooting import Phase, Shooting, Unknowns
+from jfric.periodic.shooting import Unknowns
 from jfric.results.status import Status
-from jfric.system.problem import Problem
 
 #: Step, in scales, below which it is the last one: the remaining error is the square of it.
 LAST_STEP = 1e-8
@@ -99,24 +87,15 @@ class _Kept(NamedTuple):
         return jnp.max(jnp.abs(matvec(self.inverse, self.right)))
 
 
-def solve(
-    shooting: Shooting,
-    problem: Problem,
-    start: Unknowns,
-    phase: Phase,
-    scales: Scales,
-    along: Along | None = None,
-    *,
-    most: Int[Array, ""] | int,
-) -> Found:
+def solve(equations: Equations, start: Unknowns, *, most: Int[Array, ""] | int) -> Found:
     """Result of Newton's method from ``start`` after at most ``most`` rounds, not
     differentiable."""
-    given = (problem, start, phase, scales, along)
-    problem, start, phase, scales, along = jax.lax.stop_gradient(given)
-    equations = _Equations(shooting, problem, phase, scales, along)
-    few = shooting.pack(start).shape[0] < KEPT_FROM
+    numbers: Any = equations[1:]
+    numbers, start = jax.lax.stop_gradient((numbers, start))
+    equations = Equations(equations.shooting, *numbers)
+    few = equations.shooting.pack(start).shape[0] < KEPT_FROM
     found = (_every_round if few else _kept)(equations, start, most)
-    return found._replace(status=_status(found, _fine(found, scales)))
+    return found._replace(status=_status(found, _fine(found, equations.scales)))
 
 
 def together(unknowns: int) -> int:
@@ -126,43 +105,32 @@ def together(unknowns: int) -> int:
     return size if unknowns < KEPT_FROM else max(1, size // unknowns**2)
 
 
-class _Equations(NamedTuple):
-    """Parts of the equations that stay the same in all rounds."""
-
-    shooting: Shooting
-    problem: Problem
-    phase: Phase
-    scales: Scales
-    along: Along | None
-
-    def derived(self, z: Unknowns):
-        """The point with derivatives, the left sides, and the inverse of their derivatives."""
-        shooting, problem, phase, scales, along = self
-        found, right, scaled = linearised(shooting, problem, z, phase, scales, along)
-        inverse, smallest = inverse_of(scaled)
-        return found._replace(smallest=smallest), right, inverse
+def _derived(equations: Equations, z: Unknowns):
+    """The point ``z`` with derivatives, the left sides, and the inverse of their derivatives."""
+    found, right, scaled = equations.at(z)
+    inverse, smallest = inverse_of(scaled)
+    return found._replace(smallest=smallest), right, inverse
 
 
-def _nothing(function, start: Unknowns):
+def _nothing(function, equations: Equations, start: Unknowns):
     """Zeros in the form of the results of ``function``, so that a loop may begin with the start
     itself, whose motion is then compiled once."""
-    return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(function, start))
+    shapes = jax.eval_shape(lambda z: function(equations, z), start)
+    return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
 
-def _every_round(equations: _Equations, start: Unknowns, most) -> Found:
+def _every_round(equations: Equations, start: Unknowns, most) -> Found:
     """Newton's method with derivatives in every round."""
-    shooting, problem, phase, scales, along = equations
-
-    def at(z: Unknowns) -> tuple[Found, Float[Array, " u"]]:
-        return evaluated(shooting, problem, z, phase, scales, along)
+    scales = equations.scales
 
     def one(carry: _Carry) -> _Carry:
         old = carry.found
-        trial, step = at(_snapped(shooting.moved(old.z, carry.factor * carry.step), old, scales))
+        moved = equations.shooting.moved(old.z, carry.factor * carry.step)
+        trial, step = evaluated(equations, _snapped(moved, old, scales))
         falls = trial.residual <= (1.0 - 1e-4 * carry.factor) * old.residual
         good = _fine(trial, scales) & (carry.first | falls | (trial.residual <= ROUNDING))
         kept = keep(good | carry.first, trial, old)
-        size = size_of_step(shooting, step, scales)
+        size = equations.size_of(step)
         factor = jnp.where(good, 1.0, SHORTENED * carry.factor)
         # After the last step there is no further trial: only rounding is left.
         ends = carry.last | (good & (size <= ROUNDING * LAST_STEP))
@@ -171,14 +139,14 @@ def _every_round(equations: _Equations, start: Unknowns, most) -> Found:
                 iterations=old.iterations + 1,
                 status=jnp.where(factor < SHORTEST, int(OrbitStatus.NO_CONVERGENCE), old.status),
             ),
-            step=jnp.where(good, cut(shooting, step, scales), carry.step),
+            step=jnp.where(good, equations.cut(step), carry.step),
             factor=factor,
             last=good & (size <= LAST_STEP),
             done=ends | (factor < SHORTEST) | (carry.first & ~good),
             first=jnp.asarray(False),
         )
 
-    nothing, step = _nothing(at, start)
+    nothing, step = _nothing(evaluated, equations, start)
     no = jnp.asarray(False)
     carry = _Carry(
         found=nothing._replace(z=start, residual=jnp.asarray(jnp.inf, step.dtype)),
@@ -192,7 +160,7 @@ def _every_round(equations: _Equations, start: Unknowns, most) -> Found:
     return carry.found
 
 
-def _kept(equations: _Equations, start: Unknowns, most) -> Found:
+def _kept(equations: Equations, start: Unknowns, most) -> Found:
     """Newton's method with derivatives kept for several rounds; ``iterations`` counts the rounds
     that compute derivatives."""
     scales = equations.scales
@@ -200,7 +168,7 @@ def _kept(equations: _Equations, start: Unknowns, most) -> Found:
     def one(carry: _Kept) -> _Kept:
         """Evaluation of the derivatives, followed by rounds without them."""
         going, first = unfinished(carry), carry.found.iterations == 0
-        found, right, inverse = equations.derived(carry.found.z)
+        found, right, inverse = _derived(equations, carry.found.z)
         found = found._replace(iterations=carry.found.iterations + 1)
         zero = jnp.zeros((), right.dtype)
         new = carry._replace(
@@ -223,24 +191,24 @@ def _kept(equations: _Equations, start: Unknowns, most) -> Found:
     def unfinished(carry: _Kept):
         return ~carry.done & (carry.found.iterations <= most)
 
-    found, right, inverse = _nothing(equations.derived, start)
+    found, right, inverse = _nothing(_derived, equations, start)
     no, none = jnp.asarray(False), jnp.asarray(0, jnp.int32)
     found = found._replace(z=start, residual=jnp.asarray(jnp.inf, right.dtype))
     zero = jnp.zeros((), right.dtype)
-    step = zero * sizes_of_unknowns(equations.shooting, scales)
+    step = zero * equations.columns
     carry = _Kept(*(found, right, inverse, step, no, zero + 1.0, zero, none, no, no, no))
     return jax.lax.while_loop(unfinished, one, carry).found
 
 
-def _without(equations: _Equations, carry: _Kept) -> _Kept:
+def _without(equations: Equations, carry: _Kept) -> _Kept:
     """A step with the kept derivatives, and the motion alone at its end."""
-    shooting, problem, phase, scales, along = equations
-    old, columns = carry.found, sizes_of_unknowns(shooting, scales)
-    step = carry.factor * cut(shooting, -columns * matvec(carry.inverse, carry.right), scales)
+    shooting, scales = equations.shooting, equations.scales
+    old, columns = carry.found, equations.columns
+    step = carry.factor * equations.cut(-columns * matvec(carry.inverse, carry.right))
     step = jnp.where(carry.again, carry.step, step)
     z = _snapped(shooting.moved(old.z, step), old, scales)
-    motion = shooting.motion(problem, z, phase, derivatives=False)
-    right = left_sides(shooting, z, motion, scales, along)
+    motion = shooting.motion(equations.problem, z, equations.phase, derivatives=False)
+    right = equations.left_sides(z, motion)
     known = {name: getattr(old.motion, name) for name in DERIVATIVES}
     trial = old._replace(
         z=z,
@@ -264,7 +232,7 @@ def _without(equations: _Equations, carry: _Kept) -> _Kept:
         again=again & ~carry.last,
         # A step is shortened only if the derivatives are those of the point itself.
         factor=jnp.where(good | carry.again, 1.0, SHORTENED * carry.factor),
-        away=carry.away + jnp.where(good, size_of_step(shooting, step, scales), 0.0),
+        away=carry.away + jnp.where(good, equations.size_of(step), 0.0),
         rounds=carry.rounds + 1,
         # A residual of rounding errors cannot fall any more.
         last=carry.last | (good & tiny & (old.residual <= ROUNDING)),

@@ -20,10 +20,10 @@ from jfric.periodic.guess import Guess, forced_guess
 from jfric.periodic.linearised import (
     UNDECIDED,
     Along,
+    Equations,
     Found,
     Scales,
     orbit_of,
-    scaled_equations,
     sizes_of_unknowns,
 )
 from jfric.periodic.newton import solve
@@ -227,9 +227,10 @@ def solved(
 ) -> tuple[Found, Any, Any, Any]:
     """The program that computes a point."""
     del solver, end
-    found = solve(shooting, problem, z, phase, scales, along, most=most)
+    equations = Equations(shooting, problem, phase, scales, along)
+    found = solve(equations, z, most=most)
     there = shooting.problem_at(problem, found.z.parameter)
-    scaled = scaled_equations(shooting, found.jacobian, scales)[0]
+    scaled = equations.scaled(found.jacobian)
     return found, orbit_of(shooting, there, found, scales), shooting.pack(found.z), scaled
 
 

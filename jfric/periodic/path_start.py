@@ -14,7 +14,7 @@ from jfric.errors import ProblemError, SimulationError
 from jfric.numerics.limits import require_count, require_double
 from jfric.periodic.forcing import forcing_of, require_commensurate
 from jfric.periodic.guess import Guess
-from jfric.periodic.linearised import Along, evaluated, scaled_equations
+from jfric.periodic.linearised import Along, Equations, evaluated
 from jfric.periodic.orbit import OrbitStatus, PeriodicOrbit
 from jfric.periodic.path import OrbitPoint
 from jfric.periodic.path_kernel import (
@@ -196,8 +196,8 @@ def branched(
     kernel, z, phase = yield from _at_point(path, point, LONGER[point.kind])
     origin = kernel.scaled(z)
     across = Along(jnp.zeros(origin.shape), jnp.asarray(origin * kernel.sizes), jnp.zeros(()))
-    found, _ = evaluated(kernel.shooting, kernel.problem, z, phase, kernel.scales, across)
-    scaled = scaled_equations(kernel.shooting, found.jacobian, kernel.scales)[0]
+    equations = Equations(kernel.shooting, kernel.problem, phase, kernel.scales, across)
+    scaled = equations.scaled(evaluated(equations, z)[0].jacobian)
     _, values, vt = np.linalg.svd(np.asarray(scaled))
     if values[-1] > CROSSING * values[0]:
         raise SimulationError(

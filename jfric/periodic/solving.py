@@ -18,7 +18,7 @@ from jfric.numerics.cores import on_all_devices
 from jfric.numerics.limits import require_count
 from jfric.periodic.forcing import forcing_of, require_commensurate
 from jfric.periodic.guess import Guess, autonomous_guess, forced_guess
-from jfric.periodic.linearised import Found, evaluated, least_step, orbit_of, scaled_equations
+from jfric.periodic.linearised import Equations, Found, evaluated, least_step, orbit_of
 from jfric.periodic.newton import solve, together
 from jfric.periodic.orbit import OrbitStatus, PeriodicOrbit
 from jfric.periodic.shooting import Shooting
@@ -152,9 +152,8 @@ class _Orbit(eqx.Module):
         return jax.lax.stop_gradient((found, guess))
 
     def _from(self, problem: Problem, guess: Guess) -> Found:
-        return solve(
-            self.shooting, problem, guess.start, guess.phase, guess.scales, most=self.rounds
-        )
+        equations = Equations(self.shooting, problem, guess.phase, guess.scales)
+        return solve(equations, guess.start, most=self.rounds)
 
     def _going_on(self, problem: Problem, given) -> tuple[Found, Guess]:
         """Solution from the end of a transient; while Newton's method is stuck there, from the end
@@ -192,10 +191,9 @@ def _one(solver, end, call: _Orbit, problem, values, given, start) -> PeriodicOr
 def _many(solver, end, call: _Orbit, axes, batch: int, *arguments) -> PeriodicOrbit:
     """A batch, row after row: orbits of a row go from round to round together."""
     del solver, end
-    mapped = jax.vmap(lambda *rest: call(*rest), in_axes=axes)
     size = together(call.shooting.unknowns(arguments[0]))
     if batch <= size:
-        return mapped(*arguments)
+        return jax.vmap(lambda *rest: call(*rest), in_axes=axes)(*arguments)
     devices = len(jax.local_devices())
     rows = -(-batch // (size * devices)) * devices
     marks = jax.tree.map(
@@ -204,26 +202,19 @@ def _many(solver, end, call: _Orbit, axes, batch: int, *arguments) -> PeriodicOr
         arguments,
         is_leaf=lambda x: x is None or x == 0,
     )
-    parts, rest = eqx.partition(arguments, eqx.is_array)
+    own, rest = eqx.partition(arguments, marks)
+    same, static = eqx.partition(rest, eqx.is_array)
     places = np.arange(rows * size) % batch
-    filled = jax.tree.map(
-        lambda x, m: jnp.take(x, places, axis=0) if m else x,
-        parts,
-        marks,
-    )
+    filled = jax.tree.map(lambda x: jnp.take(x, places, axis=0), own)
 
-    def row(i, filled):
-        part = jax.tree.map(
-            lambda x, m: jax.lax.dynamic_slice_in_dim(x, i * size, size) if m else x, filled, marks
-        )
-        return mapped(*eqx.combine(part, rest))
+    def share(filled, same):
+        def one(part):
+            return call(*eqx.combine(part, same, static))
 
-    def share(index, filled):
-        return jax.lax.map(lambda i: row(i, filled), index)
+        return jax.lax.map(one, filled, batch_size=size)
 
-    index = jnp.arange(rows, dtype=jnp.int32)
-    found = on_all_devices(share, (True, False))(index, filled)
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:batch], found)
+    found = on_all_devices(share, (True, False))(filled, same)
+    return jax.tree.map(lambda x: x[:batch], found)
 
 
 def _without_derivatives(call: _Orbit, problem, given, start) -> PeriodicOrbit:
@@ -240,10 +231,11 @@ def _differentiated(call: _Orbit, problem, given, start) -> PeriodicOrbit:
     if not shooting.autonomous:
         z = z._replace(period=jnp.asarray(shooting.period_of(problem, given), z.period.dtype))
     motion = shooting.motion(problem, z, guess.phase, derivatives=False)
-    scaled, rows, columns = scaled_equations(shooting, found.jacobian, guess.scales)
-    step = columns * least_step(scaled, shooting.residual(z, motion) / rows)[0]
+    equations = Equations(shooting, problem, guess.phase, guess.scales)
+    left = equations.left_sides(z, motion)
+    step = equations.columns * least_step(equations.scaled(found.jacobian), left)[0]
     z = shooting.moved(z, step - jax.lax.stop_gradient(step))
-    again, _ = evaluated(shooting, problem, z, guess.phase, guess.scales)
+    again, _ = evaluated(equations, z)
     again = again._replace(
         status=found.status, run_status=found.run_status, iterations=found.iterations
     )
