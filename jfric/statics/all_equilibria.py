@@ -19,23 +19,20 @@ from jfric.numerics.limits import STARTS, require_count
 from jfric.numerics.printing import Shown, printable, short
 from jfric.results.modes import Mode
 from jfric.statics.candidate import ON_EDGE, Candidate, candidate, distinct
-from jfric.statics.held_position import is_mechanism
 from jfric.statics.position_problem import (
     at_rest,
     position_candidates,
     position_modes,
-    require_position,
+    require_reference,
 )
 from jfric.statics.rest_states import RestStates, require_rest, rest_states
 from jfric.statics.static_problem import (
+    Parts,
     StaticProblem,
     as_table,
     combinations,
     mode_equations,
     possible_modes,
-    require_no_belt,
-    require_static,
-    split,
     static_problem,
     static_residual,
 )
@@ -157,11 +154,8 @@ def equilibria(
     if meaning == "rest":
         require_rest(problem)
         return rest_states(problem, t)
-    if is_mechanism(problem):
-        require_position(problem)
+    if require_reference(problem):
         return position_equilibria(problem, t)
-    require_static(problem)
-    require_no_belt(problem)
     require_count("starts", starts, 1, STARTS)
     return _solve(problem, t, jax.random.key(seed), starts)
 
@@ -181,13 +175,8 @@ def position_equilibria(problem: Problem, t) -> Equilibria:
     rest = at_rest(problem, t)
     mode, mechanics = jnp.asarray(position_modes(rest)), rest.mechanics
     found = position_candidates(rest, mode)
-    ends = np.cumsum([mechanics.n, rest.nt, rest.nu])
-
-    def split(x):
-        return jnp.split(x, ends)
-
     names = mechanics.axes, mechanics.contact_names, rest.joints
-    made = _made(found, mode, mechanics.n, split, names, exhaustive=False)
+    made = _made(found, mode, rest.parts, names, exhaustive=False)
     return dataclasses.replace(made, curved=True)
 
 
@@ -200,18 +189,15 @@ def exhaust(static: StaticProblem) -> Equilibria:
 
 
 def _result(static: StaticProblem, found, mode, *, exhaustive: bool) -> Equilibria:
-    def unknowns(x):
-        return *split(static, x), x[:0]
-
     names = static.axes, static.names, ()
-    return _made(found, mode, static.K.shape[0], unknowns, names, exhaustive=exhaustive)
+    return _made(found, mode, static.parts, names, exhaustive=exhaustive)
 
 
-def _made(found: Candidate, mode, n: int, unknowns, names, *, exhaustive: bool) -> Equilibria:
-    """The solutions among candidates with ``n`` positions; ``unknowns``: their parts."""
-    exists = distinct(found, n)
-    q, lambda_t, lambda_n, reaction = jax.vmap(unknowns)(found.x)
-    q_to, lambda_t_to, lambda_n_to, _ = jax.vmap(unknowns)(found.x_to)
+def _made(found: Candidate, mode, parts: Parts, names, *, exhaustive: bool) -> Equilibria:
+    """The solutions among candidates."""
+    exists = distinct(found, parts.n)
+    q, lambda_t, lambda_n, reaction = parts.of(found.x)
+    q_to, lambda_t_to, lambda_n_to, _ = parts.of(found.x_to)
     axes, contacts, joints = names
     return Equilibria(
         q=q,
@@ -308,7 +294,7 @@ def solve_mode(problem: StaticProblem, mode: Int[Array, " nt"]) -> Float[Array, 
 def projected_modes(problem: StaticProblem, x: Float[Array, " m"]) -> Int[Array, " nt"]:
     """Modes in which the arguments of the projections lie."""
     p, nf = problem, problem.n_friction
-    q, lambda_t, lambda_n = split(p, x)
+    q, lambda_t, lambda_n, _ = p.parts.of(x)
     trial_n = lambda_n - _stiffness(p.K, p.W_N) * (p.gap0 + p.W_N @ q)
     normal_force = jnp.maximum(trial_n, 0.0)
     trial_t = lambda_t - _stiffness(p.K, p.W_T) * (p.W_T @ q - p.slip0)

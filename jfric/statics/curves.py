@@ -83,9 +83,8 @@ class StraightPaths(Curves):
         self.reading = on_host(_linear_reading, problem, name, t)
         self.linearise = on_host(_linear_equations, problem, name, t)
         static = eqx.filter_eval_shape(static_problem, problem)
-        self.n, self.names, self.rubs = len(static.axes), static.names, static.rubs
+        self.parts, self.names, self.rubs = static.parts, static.names, static.rubs
         self.first, self.lengths = span, Lengths(span, SHORTEST * span)
-        self.nu = len(problem.labelled("contact"))
 
     def equilibria(self, value: float) -> Equilibria:
         problem = set_parameters(self.problem, {self.name: value})
@@ -96,7 +95,7 @@ class StraightPaths(Curves):
     def scales(self, value: float, x: np.ndarray, mode: np.ndarray) -> Scales:
         """Magnitudes of the unknowns around a state."""
         del x
-        return scales_at(self.point(value, mode), self.n, self.span)
+        return scales_at(self.point(value, mode), self.parts.n, self.span)
 
     def piece(self, here: Place, limits: tuple[float, float], scales: Scales) -> Straight:
         del scales
@@ -106,7 +105,7 @@ class StraightPaths(Curves):
         return way.dp == 0.0
 
     def larger(self, scales: Scales, last: BranchPoint) -> Scales:
-        return scales_at(last, self.n, self.span, scales)
+        return scales_at(last, self.parts.n, self.span, scales)
 
     def passes(self, branch: Branch, p: float, x: np.ndarray, ways: list, scales: Scales) -> bool:
         """Whether ``branch`` goes through the state ``x`` at ``p`` (and, if given, along
@@ -318,12 +317,8 @@ class PositionPaths(Curves):
         self.known_scales = on_host(_scales, problem, name, t)
         rest = eqx.filter_eval_shape(at_rest, problem, t)
         self.turns, self.rubs = np.asarray(rest.turns), rest.rubs
-        self.n, self.names, self.joints = (
-            rest.mechanics.n,
-            rest.mechanics.contact_names,
-            rest.joints,
-        )
-        self.nu, self.opposed = rest.nu, rest.mechanics.opposed
+        self.names, self.joints = rest.mechanics.contact_names, rest.joints
+        self.parts, self.opposed = rest.parts, rest.mechanics.opposed
 
     def equilibria(self, value: float) -> Equilibria:
         found = position_equilibria(set_parameters(self.problem, {self.name: value}), self.t)

@@ -21,7 +21,7 @@ from jfric.statics.branch_point import (
     half_branches,
     same_direction,
 )
-from jfric.statics.static_problem import AT_CHANGE, Reading, combinations, modes_of
+from jfric.statics.static_problem import AT_CHANGE, Parts, Reading, combinations, modes_of
 from jfric.system.problem import Problem
 
 MAX_STEPS = 20_000
@@ -85,11 +85,10 @@ class Piece(ABC):
 
 
 class Curves(ABC):
-    """All branches of equilibria over a parameter, with ``n`` positions, contacts ``names``, ``nu``
-    normal forces, and reactions of ``joints``."""
+    """All branches of equilibria over a parameter; contacts ``names``, reactions of ``joints``."""
 
-    n: int
-    nu: int
+    #: Numbers of unknowns of each kind.
+    parts: Parts
     names: tuple[str, ...]
     joints: tuple[str, ...] = ()
     #: Whether each contact has a tangent.
@@ -125,7 +124,8 @@ class Curves(ABC):
 
     def choices(self, p: float, x: np.ndarray, scales: Scales) -> list[tuple[Mode, ...]]:
         """The possible modes of each contact at a state; several where modes meet."""
-        sizes = (np.max(part, initial=0.0) for part in (scales.x[: self.n], scales.x[self.n :]))
+        n = self.parts.n
+        sizes = (np.max(part, initial=0.0) for part in (scales.x[:n], scales.x[n:]))
         return modes_of(self.reading(p, x), self.rubs, *(AT_CHANGE * size for size in sizes))
 
     @abstractmethod
@@ -216,7 +216,7 @@ class Trace:
             self._scales = curves.larger(self._scales, points[-1])
             return self._onward(last, curves.first if curves.anew else trial.size)
         self._remark(piece.remark(points[-1]))
-        far = np.abs((last.x - self._start.x) / self._scales.x)[: curves.n]
+        far = np.abs((last.x - self._start.x) / self._scales.x)[: curves.parts.n]
         if np.max(far, initial=0.0) > curves.reach:
             self._remark(
                 f"a branch was left where positions are {curves.reach:.0f} lengths of the system, "
@@ -276,19 +276,20 @@ class Trace:
 
     def _mark(self, kind: Kind, here: Place, onward: HalfBranch | None) -> None:
         """Add a special point."""
-        n, nt, came = self._curves.n, len(self._curves.names), here.way
+        came = here.way
+        q, lambda_t, lambda_n, _ = self._curves.parts.of(here.x)
         changed = () if onward is None else np.flatnonzero(came.mode != onward.mode)
         self.special.append(
             SpecialPoint(
                 kind=kind,
                 parameter=here.p,
-                q=here.x[:n],
-                lambda_t=here.x[n : n + nt],
-                lambda_n=here.x[n + nt : n + nt + self._curves.nu],
+                q=q,
+                lambda_t=lambda_t,
+                lambda_n=lambda_n,
                 mode_before=came.mode,
                 mode_after=None if onward is None else onward.mode,
-                dq_before=self._slope(came)[:n],
-                dq_after=None if onward is None else self._slope(onward)[:n],
+                dq_before=self._slope(came)[: len(q)],
+                dq_after=None if onward is None else self._slope(onward)[: len(q)],
                 contacts=tuple(self._curves.names[i] for i in changed),
                 row=len(self.rows) - 1,
             )

@@ -12,10 +12,9 @@ from jfric.numerics.limits import SEEDS, STARTS, require_count
 from jfric.statics.branch import Branch, EquilibriumPath, SpecialPoint
 from jfric.statics.curves import PositionPaths, StraightPaths
 from jfric.statics.follower import Place, Trace
-from jfric.statics.held_position import is_mechanism
 from jfric.statics.path_names import checked_interval, checked_path
-from jfric.statics.position_problem import require_position
-from jfric.statics.static_problem import require_no_belt, require_static
+from jfric.statics.position_problem import require_reference
+from jfric.statics.static_problem import Parts
 from jfric.system.model import build
 from jfric.system.problem import Problem
 
@@ -58,12 +57,7 @@ def trace(
     """
     problem = build(problem)
     name = checked_path(problem, path)
-    curved = is_mechanism(problem)
-    if curved:
-        require_position(problem)
-    else:
-        require_static(problem)
-        require_no_belt(problem)
+    curved = require_reference(problem)
     _require_continuous(problem)
     start, stop = checked_interval(problem, name, start, stop)
     require_count("starts", starts, 1, STARTS)
@@ -123,13 +117,12 @@ def _branches(
                 for part in parts:
                     paths.remarks.extend(part.remarks)
                     waiting.extend((p, x, [way]) for p, x, way in part.left)
-                found.append(_joined(parts, paths.n, len(paths.names), paths.nu))
+                found.append(_joined(parts, paths.parts))
     return found
 
 
-def _joined(parts: list[Trace], n: int, nt: int, nu: int) -> Branch:
-    """One branch from the traces in one or both directions, of ``n`` degrees of freedom, ``nt``
-    contacts and ``nu`` normal forces."""
+def _joined(parts: list[Trace], unknowns: Parts) -> Branch:
+    """One branch from the traces in one or both directions."""
     ahead = parts[0]
     rows, special = list(ahead.rows), list(ahead.special)
     steps = list(ahead.steps)
@@ -143,22 +136,15 @@ def _joined(parts: list[Trace], n: int, nt: int, nu: int) -> Branch:
             *(replace(point, row=point.row + shift) for point in special),
         ]
         steps = [*back.steps, *steps]
-    ends = np.cumsum([n, nt, nu])
-
-    def column(pick) -> np.ndarray:
-        return np.stack([pick(row) for row in rows])
-
-    def parts_of(field: str):
-        return np.split(column(lambda row: getattr(row, field)), ends, axis=1)
-
-    q, lambda_t, lambda_n, reaction = parts_of("x")
-    dq, dlambda_t, dlambda_n, dreaction = parts_of("dx")
+    p, x, dx, mode = map(np.stack, zip(*rows, strict=True))
+    q, lambda_t, lambda_n, reaction = unknowns.of(x)
+    dq, dlambda_t, dlambda_n, dreaction = unknowns.of(dx)
     return Branch(
-        parameter=np.asarray([row.p for row in rows]),
+        parameter=p,
         q=q,
         lambda_t=lambda_t,
         lambda_n=lambda_n,
-        mode=column(lambda row: row.mode),
+        mode=mode,
         dq=dq,
         dlambda_t=dlambda_t,
         dlambda_n=dlambda_n,

@@ -22,15 +22,18 @@ from jaxtyping import Array, Float, Int
 from jfric.errors import ProblemError
 from jfric.numerics.linear_algebra import matvec, singular_values
 from jfric.statics.candidate import Candidate
-from jfric.statics.held_position import AT_REST, require_held
+from jfric.statics.held_position import AT_REST, is_mechanism, require_held
 from jfric.statics.static_problem import (
     Equations,
+    Parts,
     Reading,
     as_table,
     both_limits,
     combinations,
     in_modes,
     possible_modes,
+    require_no_belt,
+    require_static,
     with_derivatives,
 )
 from jfric.system.assembly import assemble, displacement_functions
@@ -57,6 +60,11 @@ class AtRest(WithContacts):
     #: Names of the reactions of joints, and which degrees of freedom (n,) are angles.
     joints: tuple[str, ...] = eqx.field(static=True)
     turns: tuple[bool, ...] = eqx.field(static=True)
+
+    @property
+    def parts(self) -> Parts:
+        """Numbers of the unknowns of each kind."""
+        return Parts(self.mechanics.n, self.nt, self.nu)
 
     @property
     def rubs(self) -> tuple[bool, ...]:
@@ -89,8 +97,7 @@ def state_equations(
 ) -> tuple[Float[Array, " n"], Float[Array, " k"], Reading]:
     """Unbalanced forces, values of joints, and readings of contacts at the state ``x``."""
     mechanics, t = rest.mechanics, rest.t
-    n, nt, nu = mechanics.n, mechanics.n_contacts, mechanics.n_unilateral
-    q, lambda_t, lambda_n, lambda_j = jnp.split(x, np.cumsum([n, nt, nu]))
+    q, lambda_t, lambda_n, lambda_j = rest.parts.of(x)
     still = jnp.zeros_like(q)
     R_T, W_N = _directions(mechanics, t, q)
     force = forces_at(rest, q) + matvec(R_T.T, lambda_t) + matvec(W_N.T, lambda_n)
@@ -99,7 +106,7 @@ def state_equations(
         joints = varying.joints.values
         force = force + matvec(jax.jacfwd(joints, argnums=1)(t, q).T, lambda_j)
         phi = joints(t, q)
-    slip = mechanics.displacements(t, q)[:nt] - rest.slip0
+    slip = mechanics.displacements(t, q)[: rest.nt] - rest.slip0
     own, laws = normal_forces_at(mechanics, t, q, still), mechanics.laws
     own = jnp.concatenate([own, lambda_n])
     static = both_limits([law.static() for law in laws], q.dtype) * own
@@ -144,6 +151,18 @@ def require_position(problem: Problem) -> None:
                 f"{label}: is a sliding velocity, no displacement, which {WHO} cannot represent; "
                 'ask for the rest states (meaning="rest")'
             )
+
+
+def require_reference(problem: Problem) -> bool:
+    """Whether ``problem`` is a mechanism; raises :class:`ProblemError` where it has no static
+    problem from a reference state."""
+    curved = is_mechanism(problem)
+    if curved:
+        require_position(problem)
+    else:
+        require_static(problem)
+        require_no_belt(problem)
+    return curved
 
 
 #: Most steps of Newton's method, and largest turn [rad] and movement (in lengths of the problem).

@@ -42,10 +42,10 @@ from jfric.statics.held_position import (
 )
 from jfric.statics.path_names import checked_path
 from jfric.statics.static_problem import (
+    Parts,
     StaticProblem,
     mode_equations,
     require_static,
-    split,
     static_problem,
 )
 from jfric.system.joint_equations import joint_equations
@@ -173,24 +173,20 @@ def rest_sets(problem: Problem, t) -> RestSets:
     """All rest states of ``problem``: for a mechanism at its initial position, else anywhere."""
     if is_mechanism(problem):
         here = held(problem, t)
-        nt, nu = here.mechanics.n_contacts, here.mechanics.n_unilateral
+        forces = Parts(0, here.mechanics.n_contacts, here.mechanics.n_unilateral)
         carries = jnp.asarray(sides(here.mechanics))
         sets = jax.vmap(lambda c: reactions_at_rest(here, c))(carries)
         joints = tuple(e.name for e in joint_equations(problem.resolved()) if not e.rubs)
 
         def parts(x):
-            return here.q, x[:nt], x[nt : nt + nu], x[nt + nu :]
+            return here.q, *forces.of(x)[1:]
 
         names = here.mechanics.axes, here.mechanics.contact_names, joints
         return RestSets(carries & here.closed, sets, parts, *names)
     static = static_problem(problem, t)
     closed = jnp.asarray(patterns(static))
     sets = jax.vmap(lambda c: polyhedron(static, c))(closed)
-
-    def unknowns(x):
-        return *split(static, x), x[:0]
-
-    return RestSets(closed, sets, unknowns, static.axes, static.names, ())
+    return RestSets(closed, sets, static.parts.of, static.axes, static.names, ())
 
 
 @eqx.filter_jit

@@ -49,6 +49,21 @@ class Reading(NamedTuple):
     kinetic: Any
 
 
+class Parts(NamedTuple):
+    """Numbers of positions, friction forces and normal forces among unknowns; the others, at their
+    end, are reactions of joints."""
+
+    n: int
+    nt: int
+    nu: int
+
+    def of(self, x: Any) -> tuple[Any, Any, Any, Any]:
+        """``(q, lambda_T, lambda_N, lambda_J)`` of unknowns ``x`` (..., m)."""
+        n, slides = self.n, self.n + self.nt
+        end = slides + self.nu
+        return x[..., :n], x[..., n:slides], x[..., slides:end], x[..., end:]
+
+
 def possible_modes(rubs: Sequence[bool], nf: int) -> list[tuple[Mode, ...]]:
     """The modes that each contact can have; ``rubs``: whether it has a tangent; those from number
     ``nf`` on can open."""
@@ -140,13 +155,18 @@ class StaticProblem(eqx.Module):
         """Number of friction elements with a given normal force."""
         return len(self.unilateral) - self.W_N.shape[0]
 
+    @property
+    def parts(self) -> Parts:
+        """Numbers of the unknowns of each kind."""
+        return Parts(*map(len, (self.K, self.W_T, self.W_N)))
+
     def own_normal(self, lambda_n: Float[Array, " nu"]) -> Float[Array, " nt"]:
         """Normal reaction of each contact; zero for friction elements."""
         return jnp.concatenate([jnp.zeros((self.n_friction,), self.K.dtype), lambda_n])
 
     def reading(self, x: Float[Array, " m"]) -> tuple[Float[Array, " n"], Reading]:
         """Forces that are missing for the balance in the state ``x``, and its contacts."""
-        q, lambda_t, lambda_n = split(self, x)
+        q, lambda_t, lambda_n, _ = self.parts.of(x)
         force = self.K @ q - self.f - (self.W_T.T @ lambda_t + self.W_N.T @ lambda_n)
         normal = self.own_normal(lambda_n)
         return force, Reading(
@@ -315,7 +335,7 @@ class ModeEquations(NamedTuple):
 def mode_equations(problem: StaticProblem, mode: Int[Array, " nt"]) -> ModeEquations:
     """Equations and inequalities (:func:`in_modes`) of the modes ``mode`` for the unknowns
     ``x = (q, lambda_T, lambda_N)``."""
-    zero = jnp.zeros((sum(map(len, (problem.K, problem.W_T, problem.W_N))),), problem.K.dtype)
+    zero = jnp.zeros((sum(problem.parts),), problem.K.dtype)
     found, A, G = with_derivatives(lambda x: in_modes(*problem.reading(x), mode), zero)
     return ModeEquations(A, -found.residual, G, found.margin, found.used)
 
@@ -324,12 +344,6 @@ def side_of(mode: Int[Array, " nt"]) -> Float[Array, " nt"]:
     """Side to which each contact slides: +1, -1, or 0."""
     zero = jnp.zeros(mode.shape)
     return jnp.where(mode == Mode.SLIP_POS, 1.0, jnp.where(mode == Mode.SLIP_NEG, -1.0, zero))
-
-
-def split(problem: StaticProblem, x: Float[Array, " m"]):
-    """``(q, lambda_T, lambda_N)`` of the unknowns ``x``."""
-    n, nt = problem.K.shape[0], problem.W_T.shape[0]
-    return x[:n], x[n : n + nt], x[n + nt :]
 
 
 def static_residual(problem: StaticProblem, x: Float[Array, " m"]) -> Float[Array, ""]:
