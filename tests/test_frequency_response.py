@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric.cli.main import app
-from jfric.figures.response_figure import rounded
+from jfric.figures.orbit_figure import rounded
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
 from jfric.periodic import path_kernel

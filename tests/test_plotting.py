@@ -10,7 +10,7 @@ import jfric
 from jfric.figures.bias_figure import bias_figure, bristle_figure
 from jfric.figures.comparison_figure import FOLD, plot_comparison
 from jfric.figures.curves import Phase, force_curves, force_points, motion_curve, phases
-from jfric.figures.response_figure import _drawn
+from jfric.figures.orbit_figure import _drawn
 from jfric.figures.style import colour
 from jfric.figures.trajectory_figure import plot
 from jfric.solvers.bias import BristleBias, SmoothingBias

@@ -64,7 +64,7 @@ def bifurcations(given: BifurcationsSettings) -> bool:
 
     Exit status: 0, 1 where a run failed, 2 for bad input.
     """
-    from jfric.figures.returns_figure import plot_returns
+    from jfric.figures.sweep_figure import plot_returns
     from jfric.periodic.sections import bifurcation_diagram
     from jfric.sweeps.texts import numbers, parse_section, parse_vary
 

@@ -1,13 +1,13 @@
 """All figures: of trajectories, sweeps, paths, structures, fits."""
 
 from .basins_figure import plot_basins as plot_basins
-from .flutter_figure import plot_flutter as plot_flutter
 from .friction_curve_figure import plot_friction_curve as plot_friction_curve
 from .mechanism_figure import animate as animate
 from .mechanism_figure import plot_mechanism as plot_mechanism
+from .orbit_figure import plot_flutter as plot_flutter
 from .orbit_figure import plot_orbits as plot_orbits
+from .orbit_figure import plot_response as plot_response
 from .path_figure import plot_path as plot_path
-from .response_figure import plot_response as plot_response
-from .returns_figure import plot_returns as plot_returns
+from .sweep_figure import plot_returns as plot_returns
 from .sweep_figure import plot_sweep as plot_sweep
 from .trajectory_figure import plot as plot

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jfric.figures.style import LINES, colour, style_axes, titled
+from jfric.figures.style import LINES, colour, new_figure, style_axes, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,9 +41,7 @@ def bristle_figure(bias: BristleBias, title: str = "") -> Figure:
 
 
 def _panels(x: str) -> tuple[Figure, Sequence[Axes]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10.0, 4.2), layout="constrained")
+    figure = new_figure(10.0, 4.2)
     axes = figure.subplots(1, 2)
     for axis in axes:
         axis.set_xlabel(x)

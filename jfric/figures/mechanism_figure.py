@@ -10,7 +10,7 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.figures.mechanism_scene import Scene, scene
-from jfric.figures.style import colour, label_axes, legend_outside, style_axes, titled
+from jfric.figures.style import colour, key, label_axes, legend_outside, style_axes, titled
 from jfric.results.solution import reached, reached_time
 
 if TYPE_CHECKING:
@@ -264,16 +264,12 @@ def _zigzag(first, second, size: float) -> np.ndarray:
 
 
 def _legend(figure: Figure, drawn: list[Scene]) -> None:
-    from matplotlib.lines import Line2D
-
     found = {mode for x in drawn for mark in x.marks for mode in mark.modes}
     handles = [
-        Line2D([], [], marker="o", ls="", mfc=face, mec="#222222", ms=6, label=mode)
+        key(mode, marker="o", ls="", mfc=face, mec="#222222", ms=6)
         for mode, face in MARKS.items()
         if mode in found
     ]
-    handles += [
-        Line2D([], [], color=body_colour(i), lw=3.0, label=name)
-        for i, name in enumerate(drawn[0].bodies)
-    ]
+    bodies = enumerate(drawn[0].bodies)
+    handles += [key(name, color=body_colour(i), lw=3.0) for i, name in bodies]
     legend_outside(figure, handles, "lower right", 6, 8, handlelength=1.2)

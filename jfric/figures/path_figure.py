@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jfric.errors import ProblemError, nearest
-from jfric.figures.style import label_axes, legend_below, panel_grid, style_axes, titled
+from jfric.errors import ProblemError, nearest, require_known
+from jfric.figures import style
 from jfric.results.modes import Mode
 from jfric.statics.branch import Branch, EquilibriumPath
 
@@ -22,8 +22,6 @@ STYLES = {
     Mode.SLIP_NEG: ("-.", "#b8860b", "slip, other direction"),
     Mode.CLOSED: ("-", "#7b4ea3", "closed"),
 }
-#: Largest number of panels that is readable.
-MAX_PANELS = 12
 
 
 def plot_path(
@@ -45,27 +43,25 @@ def plot_path(
         >>> figure.axes[-1].get_xlabel(), figure.axes[-1].get_ylabel()
         ('load.F', 'u [m]')
     """
-    names = list(path.axes[:MAX_PANELS] if show is None else show)
+    names = list(path.axes[: style.MOST_PANELS] if show is None else show)
     for name in names:
-        if name not in path.axes:
-            raise ProblemError(
-                f"show: no degree of freedom {name!r}{nearest(name, path.axes)}; there are "
-                f"{', '.join(path.axes)}"
-            )
+        require_known("show", "degree of freedom", name, path.axes)
     contacts = [contact] * len(names) if contact is None or isinstance(contact, str) else contact
     rows = [_contact_row(path, c) for c in contacts]
-    figure, axes = panel_grid(len(names), 4.4, 3.1, 0.7)
+    figure, axes = style.panel_grid(len(names), 4.4, 3.1, 0.7)
     used: set[Mode] = set()
     for axis, name, row in zip(axes, names, rows, strict=False):
         column = path.axes.index(name)
         for branch in path.branches:
             used |= _draw(axis, branch, column, row, path)
-        label_axes(axis, path.name, f"{name} [m]")
-        style_axes(axis)
+        style.label_axes(axis, path.name, f"{name} [m]")
+        style.style_axes(axis)
         if row is not None and len(path.names) > 1:
             axis.set_title(path.names[row], fontsize=9, loc="left")
-    _legend(figure, used)
-    return titled(figure, title)
+    kept = [look for mode, look in STYLES.items() if mode in used]
+    handles = [style.key(label, ls=dash, color=ink, lw=1.6) for dash, ink, label in kept]
+    style.legend_below(figure, handles)
+    return style.titled(figure, title)
 
 
 def _contact_row(path: EquilibriumPath, contact: str | None) -> int | None:
@@ -75,21 +71,18 @@ def _contact_row(path: EquilibriumPath, contact: str | None) -> int | None:
         return 0
     matches = [i for i, n in enumerate(path.names) if contact in (n, *n.split("."))]
     if len(matches) != 1:
-        raise ProblemError(
-            f"contact: no contact {contact!r}{nearest(contact, path.names)}; there are "
-            f"{', '.join(path.names)}"
-        )
+        found = f"no contact {contact!r}{nearest(contact, path.names)}"
+        raise ProblemError(f"contact: {found}; there are {', '.join(path.names)}")
     return matches[0]
 
 
 def _draw(axis: Axes, branch: Branch, column: int, row: int | None, path) -> set[Mode]:
     used = set()
     for part, mode in _parts(branch, row):
-        style, colour, _ = STYLES[mode]
+        dash, colour, _ = STYLES[mode]
         used.add(mode)
-        axis.plot(
-            branch.parameter[part], branch.q[part, column], style, color=colour, lw=1.6, zorder=3
-        )
+        over = branch.parameter[part], branch.q[part, column]
+        axis.plot(*over, dash, color=colour, lw=1.6, zorder=3)
     for point in branch.special:
         own = row is not None and path.names[row] in point.contacts
         if point.kind != "end" and (own or point.kind == "fold"):
@@ -107,14 +100,3 @@ def _parts(branch: Branch, row: int | None):
         else:
             found.append((part, mode))
     return found
-
-
-def _legend(figure: Figure, used: set[Mode]) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], ls=style, color=colour, lw=1.6, label=label)
-        for mode, (style, colour, label) in STYLES.items()
-        if mode in used
-    ]
-    legend_below(figure, handles)

@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jfric.errors import ProblemError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 #: Colours that colour-blind readers can tell apart.
 LINES = ("#1f4e79", "#c0504d", "#3a7d44", "#7b4ea3", "#b8860b", "#2a9d9d", "#8c564b", "#555555")
 
-#: Curves of a panel; more could not be told apart.
-MOST_CURVES = 8
+#: Curves of a panel, of which more could not be told apart; panels of a figure that are readable.
+MOST_CURVES, MOST_PANELS = 8, 12
 
 
 def style_axes(axis: Axes, *, grid: bool = True) -> None:
@@ -88,6 +91,19 @@ def with_unit(name: str, unit: str) -> str:
     """``force [N·m]``: a name with its unit, if it has one."""
     pretty = unit.replace("*", "·").replace("N m", "N·m").replace("^2", "²")
     return f"{name} [{pretty}]" if unit else name
+
+
+def require_panels(count: int, what: str) -> None:
+    """Raise :class:`jfric.ProblemError` for more panels than are readable."""
+    if count > MOST_PANELS:
+        raise ProblemError(f"show: found {count} {what}, at most {MOST_PANELS} fit")
+
+
+def key(label: str, **look: Any) -> Line2D:
+    """An entry of a legend: a line, or a marker without one, that looks so."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], label=label, **look)
 
 
 def some_rows(count: int, most: int) -> np.ndarray:

@@ -1,4 +1,5 @@
-"""Figures of a sweep: curves over one parameter, maps over two, scatter matrices of samples."""
+"""Figures of a sweep: curves over one parameter, maps over two, scatter matrices of samples; and of
+returns to a section over a parameter."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jfric.errors import require_one_of
+from jfric.errors import ProblemError, require_one_of
 from jfric.figures import style
 from jfric.results.status import Status
 from jfric.sweeps.design import NUMBER_AXIS
@@ -29,6 +30,8 @@ MAX_PIXELS = 2_000
 #: Most points of a scatter matrix; histograms contain all rows.
 MAX_SCATTERED = 5_000
 MAX_IN_MATRIX = 8
+#: Name of the axis of returns, and size of their dots.
+RETURNS, DOT = "return", 1.5
 
 
 def plot_sweep(data: xarray.Dataset, observe: Sequence[str] | None = None) -> Figure:
@@ -46,7 +49,7 @@ def plot_sweep(data: xarray.Dataset, observe: Sequence[str] | None = None) -> Fi
         ('friction.mu', 'max.u [m]')
     """
     known = [str(n) for n in data.data_vars if n not in OUTCOME]
-    names = chosen_names(in_order(known, data.attrs.get("observables")), observe)
+    names = _chosen_names(in_order(known, data.attrs.get("observables")), observe)
     axes = [str(d) for d in data["status"].dims]
     if axes == [NUMBER_AXIS]:
         return _scatter_matrix(data, names)
@@ -69,7 +72,39 @@ def plot_sweep(data: xarray.Dataset, observe: Sequence[str] | None = None) -> Fi
     return figure
 
 
-def chosen_names(known: Sequence[str], observe: Sequence[str] | None) -> list[str]:
+def plot_returns(
+    data: xarray.Dataset, observe: Sequence[str] | None = None, *, title: str = ""
+) -> Figure:
+    """Figure of a bifurcation diagram: each return a dot over the parameter, under a ``title``.
+
+    ``data``: a table of :func:`jfric.bifurcation_diagram`; ``observe``: the quantities to draw, one
+    panel each (default: all). Raises :class:`jfric.ProblemError` for a table without returns and
+    for unknown names. After the example of :func:`jfric.bifurcation_diagram`::
+
+        >>> figure = jfric.plot_returns(table)
+        >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
+        ('load.F.omega', 'x [m]')
+    """
+    known = [str(n) for n in data.data_vars if n not in OUTCOME and RETURNS in data[n].dims]
+    if not known:
+        raise ProblemError(f"data: found no quantity with the axis {RETURNS!r}")
+    names = _chosen_names(known, observe)
+    (path,) = (str(d) for d in data["status"].dims)
+    figure = style.new_figure(9.0, max(1.0 + 3.4 * len(names), 4.0))
+    panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+    for axis, name in zip(panels, names, strict=True):
+        values = data[name].transpose(path, RETURNS)
+        x = np.repeat(np.asarray(data[path]), values.sizes[RETURNS])
+        axis.plot(x, np.asarray(values).ravel(), ".", color=style.LINES[0], ms=DOT, rasterized=True)
+        axis.set_ylabel(_label(values, name))
+        style.style_axes(axis)
+    panels[-1].set_xlabel(path)
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+def _chosen_names(known: Sequence[str], observe: Sequence[str] | None) -> list[str]:
     """Names of the observables to draw: ``observe``, or all that are ``known``."""
     for name in observe or ():
         require_one_of("observe", name, known, "the results hold")

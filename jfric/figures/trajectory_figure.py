@@ -233,7 +233,6 @@ def _portraits(
 
 
 def _legend(figure: Figure, tracks: dict[str, list[Phase]], solution: Solution) -> None:
-    from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     others = _other_labels(tracks)
@@ -248,7 +247,7 @@ def _legend(figure: Figure, tracks: dict[str, list[Phase]], solution: Solution) 
     marks = (("event", "#333333", not impact.all()), ("impact", "#c00000", impact.any()))
     if 0 < impact.size <= MAX_TICKS:
         handles += [
-            Line2D([], [], color=ink, marker="|", ls="", ms=9, label=label)
+            style.key(label, color=ink, marker="|", ls="", ms=9)
             for label, ink, shown in marks
             if shown
         ]
