@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError, within
-from jfric.periodic.forcing import harmonics_in
+from jfric.periodic.forcing import function_at, harmonics_in
 from jfric.periodic.shooting import Shooting
 from jfric.periodic.state_vector import axes_of, joined, with_start
 from jfric.results.abstract_observables import Observable, OfIntegral
@@ -210,8 +210,7 @@ def cycle(driven: Driven, values, quantities, start, state):
     chosen += [parse_observable(problem, name) for name in ends if name not in names]
     found = observe(begun, chosen, shooting.solver).values
     # Angle [rad] of the load, written as a cosine, at the time t [s].
-    section, element, field = drive.place
-    first = harmonics_in(getattr(resolved.section(section)[element], field))[0]
+    first = harmonics_in(function_at(resolved, drive.place))[0]
     back = jnp.where(first.amplitude < 0, -0.5 * jnp.pi, 0.5 * jnp.pi)
     angle = first.omega * begins + first.phase - back
     values = [_value(q, found, drive.order, angle) for q in quantities]

@@ -16,13 +16,12 @@ from jaxtyping import Bool, Complex, Float, Int
 from jfric.errors import ProblemError, require_one_of
 from jfric.numerics.limits import require_count, require_part
 from jfric.numerics.printing import printable
+from jfric.periodic.forcing import carrier, highest
 from jfric.periodic.harmonic_balance_curve import Corrected, Curve, Ended, correct_many, follow
 from jfric.periodic.harmonic_balance_equations import (
     Setting,
     at_parameter,
-    carrier,
     finite_numbers,
-    highest,
     motion,
     remainder,
     require_balance,

@@ -16,7 +16,7 @@ from jfric.numerics.limits import require_count, require_part
 from jfric.periodic.continuation import MOST, Following, followed, resumed, rows_of
 from jfric.periodic.cycle_quantities import Drive
 from jfric.periodic.follower import FIRST, LONGEST
-from jfric.periodic.forcing import harmonics_in
+from jfric.periodic.forcing import function_at, harmonics_in, periodic_functions
 from jfric.periodic.orbit import OrbitStatus
 from jfric.periodic.path import ResponseCurve
 from jfric.periodic.path_kernel import Computation, Kernel, PathPoint, alone, side_by_side
@@ -28,7 +28,7 @@ from jfric.statics.path_names import checked_path
 from jfric.system.expression import Expression
 from jfric.system.functions import Harmonic
 from jfric.system.model import build
-from jfric.system.naming import function_paths, get_parameter, set_parameters
+from jfric.system.naming import get_parameter, set_parameters
 from jfric.system.problem import Problem
 from jfric.system.validation import validate
 
@@ -123,8 +123,7 @@ def frequency_response(
     path = PathProblem(problem, drive.path, (start, stop), segments, options)
     shooting = path.equations(problem, path.at(start), None)[0]
     there = set_parameters(problem, curves[0] | {drive.path: start})
-    section, element, name = drive.place
-    omega = float(harmonics_in(getattr(there.resolved().section(section)[element], name))[0].omega)
+    omega = float(harmonics_in(function_at(there.resolved(), drive.place))[0].omega)
     period = float(shooting.period_of(there, 0.0))
     drive = drive._replace(order=round(abs(omega) * period / (2.0 * np.pi)))
     request = {
@@ -150,11 +149,7 @@ def frequency_response(
 
 def drive_of(problem: Problem, load: str) -> Drive:
     """The load whose function of time ``load`` names, and the path of its frequency."""
-    places = {
-        label: place
-        for label, place in function_paths(problem).items()
-        if harmonics_in(getattr(problem.section(place[0])[place[1]], place[2]))
-    }
+    places = periodic_functions(problem)
     found = [p for p in places if load in (p, p.rpartition(".")[0], places[p][1], f"{p}.omega")]
     if len(found) != 1:
         known = ", ".join(places) or "none"
@@ -164,8 +159,7 @@ def drive_of(problem: Problem, load: str) -> Drive:
             f"of the functions with a frequency ({known})"
         )
     label = found[0]
-    section, element, name = places[label]
-    function = getattr(problem.section(section)[element], name)
+    function = function_at(problem, places[label])
     if not isinstance(function, Harmonic):
         raise ProblemError(
             f"{label}: found a {type(function).__name__}, whose frequency is none of one number; "

@@ -27,6 +27,7 @@ from jfric.numerics.continuation import halved, run
 from jfric.numerics.kept_programs import Kept
 from jfric.numerics.limits import require_count
 from jfric.numerics.printing import Shown, printable
+from jfric.periodic.forcing import function_at
 from jfric.periodic.multipliers import multipliers, none_grows
 from jfric.periodic.orbit import OrbitStatus
 from jfric.results.solution import Solution
@@ -264,8 +265,8 @@ def common_period(problem: Problem) -> float:
             "controller: found none; periodic motion of a system without controllers is found by "
             "periodic_orbit"
         )
-    for path, (section, name, field) in function_paths(problem).items():
-        function = getattr(problem.section(section)[name], field)
+    for path, place in function_paths(problem).items():
+        function = function_at(problem, place)
         if not isinstance(function, Constant):
             raise ProblemError(
                 f"{path}: found a {type(function).__name__}, an orbit of samples needs functions "

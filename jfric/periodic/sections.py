@@ -13,7 +13,8 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.errors import ProblemError, nearest, within
 from jfric.numerics.limits import OUTPUTS, require_count
 from jfric.numerics.printing import printable
-from jfric.periodic.harmonic_balance_equations import carrier, finite_numbers, frequencies
+from jfric.periodic.forcing import carrier, frequencies
+from jfric.periodic.harmonic_balance_equations import finite_numbers
 from jfric.results.abstract_observables import Observable
 from jfric.results.grammar import split
 from jfric.results.pieces import Function, Piece, Point

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Complex, Float, Int
 from jfric.errors import ProblemError, require_one_of
 from jfric.numerics.linear_algebra import eigenvalues, matvec
 from jfric.numerics.printing import Shown, printable, short
-from jfric.periodic.forcing import harmonics_in
+from jfric.periodic.forcing import periodic_functions
 from jfric.periodic.state_vector import at_start, axes_of, with_start
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.guards import Quantities
@@ -30,7 +30,6 @@ from jfric.solvers.event_driven.state import State, closed_modes, initial_state,
 from jfric.solvers.event_driven.varying_piece import varying_piece
 from jfric.system.control import refuse_controllers
 from jfric.system.model import build
-from jfric.system.naming import function_paths
 from jfric.system.problem import Problem
 
 #: Most steps of Newton's method, and size of its last one.
@@ -153,12 +152,11 @@ def require_steady(problem: Problem, moving: Sequence[str]) -> None:
     """Raise :class:`ProblemError` for systems that cannot slide steadily."""
     EventDriven().require(problem)
     refuse_controllers(problem, "steady sliding")
-    for label, (section, name, field) in function_paths(problem).items():
-        if harmonics_in(getattr(problem.section(section)[name], field)):
-            raise ProblemError(
-                f"{label}: found a harmonic function of time, steady sliding needs constant loads; "
-                "ask for the periodic motion (jfric.periodic_orbit)"
-            )
+    for label in periodic_functions(problem):
+        raise ProblemError(
+            f"{label}: found a harmonic function of time, steady sliding needs constant loads; ask "
+            "for the periodic motion (jfric.periodic_orbit)"
+        )
     axes = axes_of(problem)
     for name in moving:
         require_one_of("moving", name, axes, "axes are")
