@@ -33,7 +33,7 @@ from resonance_systems import SYSTEMS, begun
 
 import jfric
 from jfric.numerics.compilation import compile_quickly
-from jfric.periodic.multipliers import NEUTRAL
+from jfric.periodic.orbit import NEUTRAL
 
 #: Distance of a start close to an orbit, and distances from it within which motions are followed,
 #: all in sizes of the motion.

@@ -12,7 +12,7 @@ import jfric
 from jfric import ProblemError
 from jfric.cli.basins import _print
 from jfric.cli.main import app
-from jfric.figures.basins_figure import MOST_LISTED
+from jfric.figures.steady_figure import MOST_LISTED
 from jfric.periodic.basins import (
     FAILED,
     UNRECOGNISED,

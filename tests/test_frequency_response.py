@@ -17,12 +17,11 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric.cli.main import app
-from jfric.figures.orbit_figure import rounded
+from jfric.figures.steady_figure import rounded
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
 from jfric.periodic import path_kernel
-from jfric.periodic.path import OrbitPoint, ResponseCurve
-from jfric.periodic.path_store import Store
+from jfric.periodic.path import OrbitPoint, ResponseCurve, Store
 from jfric.verification.system_checks import system_jobs, system_results
 
 CONFIGS = Path(__file__).parent.parent / "configs"

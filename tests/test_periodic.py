@@ -15,7 +15,7 @@ from resonance_systems import with_a_damper
 
 import jfric
 from jfric.periodic import newton
-from jfric.periodic.multipliers import erased, multipliers
+from jfric.periodic.orbit import erased, multipliers
 
 CONFIGS = "configs"
 SOLVER = jfric.EventDriven(max_events=8)

@@ -8,11 +8,11 @@ from trajectories import HALF_PERIOD, machine, oscillator
 
 import jfric
 from jfric.figures.bias_figure import bias_figure, bristle_figure
-from jfric.figures.comparison_figure import FOLD, plot_comparison
 from jfric.figures.curves import Phase, force_curves, force_points, motion_curve, phases
-from jfric.figures.orbit_figure import _drawn
+from jfric.figures.steady_figure import _drawn
 from jfric.figures.style import colour
 from jfric.figures.trajectory_figure import plot
+from jfric.figures.view.fit_view import FOLD, plot_comparison
 from jfric.solvers.bias import BristleBias, SmoothingBias
 
 

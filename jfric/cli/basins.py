@@ -88,7 +88,7 @@ def basins(given: BasinsSettings) -> bool:
     _print(found)
     wrote(store)
     if given.plot:
-        from jfric.figures.basins_figure import plot_basins
+        from jfric.figures.steady_figure import plot_basins
 
         write_figure(store.with_suffix(".png"), lambda: plot_basins(found, title=chosen.name))
     return not found.failed

@@ -76,7 +76,7 @@ def flutter(given: FlutterSettings) -> None:
         files.insert(1, files[0].with_name(f"{files[0].stem}-boundary.csv"))
         output.write_trajectory(files[1], columns, dict.fromkeys(columns, ""))
     if given.plot:
-        from jfric.figures.orbit_figure import plot_flutter
+        from jfric.figures.steady_figure import plot_flutter
 
         add_figure(files, lambda: plot_flutter(path, title=chosen.name))
     wrote(*files)

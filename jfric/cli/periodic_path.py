@@ -70,7 +70,7 @@ def follow(given: Any) -> bool:
         tell(str(error), "bold red")
         return False
     if given.plot:
-        from jfric.figures.orbit_figure import plot_orbits
+        from jfric.figures.steady_figure import plot_orbits
 
         add_figure(files, lambda: plot_orbits(found, names, title=chosen.name))
     wrote(*files)

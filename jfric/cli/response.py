@@ -111,7 +111,7 @@ def response(given: ResponseSettings) -> bool:
     ok = _print(found, names)
     files = _write(found, names, folder, given, dump(chosen))
     if given.plot:
-        from jfric.figures.orbit_figure import plot_response
+        from jfric.figures.steady_figure import plot_response
 
         picture = folder / "response.png"
         files.append(save_figure(picture, lambda: plot_response(found, names, title=chosen.name)))

@@ -98,12 +98,8 @@ def animate(
     in real time with ``fps`` pictures per second, until the motion has come to rest; motions of
     more than ten seconds are shown faster.
     Raises :class:`jfric.ProblemError` without bodies, and for a ``path`` that exists or does not
-    end in ``.gif``. A falling rod::
+    end in ``.gif``. After the example of :func:`jfric.plot_mechanism`::
 
-        >>> rod = jfric.Body(2.0, 0.5, at=(0, 1), points={"left": (-0.8, 0), "right": (0.8, 0)})
-        >>> elements = {"body": {"rod": rod}, "gravity": jfric.Gravity(10.0)}
-        >>> falling = jfric.Problem([], elements, time=0.4)
-        >>> solution = jfric.simulate(falling, ts=jnp.linspace(0.0, 0.4, 9))
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "falling.gif"
         >>> jfric.animate(solution, falling, path, fps=10).read_bytes()[:6]

@@ -107,34 +107,19 @@ def posed(
         return -1 if name == GROUND else bodies.index(name)
 
     circles: dict[tuple[str, float], Circle] = {}
-
-    def circle(reference: str, radius: Any, hollow: bool = False) -> None:
-        if radius is None or float(radius) == 0.0:
-            return
-        at, size = place(problem, reference), abs(float(radius))
-        found = Circle(body(reference), over(at.position), size, over(at.angle), hollow)
-        circles.setdefault((reference, size), found)
-
-    lines: list[tuple[np.ndarray, np.ndarray]] = []
-    guides: list[tuple[np.ndarray, np.ndarray]] = []
-    element: Any
+    held: dict[bool, list[tuple[np.ndarray, np.ndarray]]] = {False: [], True: []}
     for label, element in problem.labelled("contact", *LINKAGE).items():
         other = getattr(element, "line", None)
         if other is not None and body(other if isinstance(other, str) else other[0]) < 0:
             along = line(problem, other)
             start = np.asarray(along.through.position(q[0])), np.asarray(along.direction(q[0]))
-            held = guides if label.partition(".")[0] == "slider" else lines
-            if not any(np.array_equal(start, x) for x in held):
-                held.append(start)
-        # The circle of a pin belongs to its friction and is smaller than the mark of a pin.
-        if getattr(element, "point", None) is not None and hasattr(element, "radius"):
-            circle(element.point, element.radius)
-        if getattr(element, "circle", None) is not None:
-            circle(element.circle, element.circle_radius, element.inside)
-        for name, radius in zip(
-            getattr(element, "bodies", ()), getattr(element, "radii", ()), strict=True
-        ):
-            circle(name, radius)
+            known = held[label.partition(".")[0] == "slider"]
+            if not any(np.array_equal(start, x) for x in known):
+                known.append(start)
+        for reference, radius, hollow in _round_parts(element):
+            at, size = place(problem, reference), abs(float(radius))
+            found = Circle(body(reference), over(at.position), size, over(at.angle), hollow)
+            circles.setdefault((reference, size), found)
     round_ = {c.body for c in circles.values() if not c.hollow}
     outlines = [
         Outline(i, over(_polygon(problem, name)))
@@ -159,12 +144,25 @@ def posed(
         bodies,
         outlines,
         list(circles.values()),
-        lines,
-        guides,
+        held[False],
+        held[True],
         pins,
         springs,
         _marks(problem, np.asarray(times), spans, over),
     )
+
+
+def _round_parts(element: Any) -> list[tuple[str, Any, bool]]:
+    """Circles of an element: place, radius, and whether bodies touch them from inside."""
+    parts: list[tuple[str, Any, bool]] = []
+    # The circle of a pin belongs to its friction and is smaller than the mark of a pin.
+    if getattr(element, "point", None) is not None and hasattr(element, "radius"):
+        parts.append((element.point, element.radius, False))
+    if getattr(element, "circle", None) is not None:
+        parts.append((element.circle, element.circle_radius, element.inside))
+    both = zip(getattr(element, "bodies", ()), getattr(element, "radii", ()), strict=True)
+    parts += [(name, radius, False) for name, radius in both]
+    return [part for part in parts if part[1] is not None and float(part[1]) != 0.0]
 
 
 def _marks(problem: Problem, times: np.ndarray, spans: Mapping, over) -> list[Mark]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from jfric.errors import require_one_of
 from jfric.figures import style
-from jfric.figures.curves import ForceCurve, Phase, force_curves, force_points, motion_curve, phases
+from jfric.figures.curves import Phase, force_curves, force_points, motion_curve, phases
 from jfric.results.columns import column_units
 from jfric.results.solution import reached
 
@@ -75,14 +75,20 @@ def plot(
     row = 0
     for name, what in (("q", "displacement"), ("v", "velocity")):
         for kind, members in kinds.items():
-            _motion(axes[row], solution, name, members, inks)
+            moved = [
+                (solution.axes[i], inks[i], motion_curve(solution, name, i))
+                for i in members[: style.MOST_CURVES]
+            ]
+            _lines(axes[row], moved, 1.4, len(members), named=len(solution.axes) > 1)
             label = {"m": what, "rad": "angle" if name == "q" else "angular velocity"}[kind]
             unit = units[f"{name}.{solution.axes[members[0]]}"]
             style.label_axes(axes[row], y=style.with_unit(label, unit))
             row += 1
     for label, unit in force_panels:
         members = [f for f in forces if (f.label, f.unit) == (label, unit)]
-        _forces(axes[row], solution, members, tints)
+        first = members[: style.MOST_CURVES]
+        pulls = [(f.name, tints[f.name], force_points(solution, f)) for f in first]
+        _lines(axes[row], pulls, 1.3, len(members), named=len(members) > 1)
         style.label_axes(axes[row], y=style.with_unit(label, unit))
         row += 1
     if not many:
@@ -115,33 +121,15 @@ def _kinds(solution: Solution, problem: Problem, chosen: Sequence[str]) -> dict[
     return kinds
 
 
-def _motion(
-    axis: Axes, solution: Solution, name: str, members: list[int], inks: dict[int, str]
+def _lines(
+    axis: Axes, curves: Sequence[tuple[str, str, tuple]], width: float, count: int, *, named: bool
 ) -> None:
-    for i in members[: style.MOST_CURVES]:
-        axis.plot(
-            *motion_curve(solution, name, i),
-            color=inks[i],
-            lw=1.4,
-            label=solution.axes[i],
-            zorder=3,
-        )
-    style.only_some(axis, len(members), HOW)
-    _line_legend(axis, len(solution.axes) > 1)
-
-
-def _forces(
-    axis: Axes, solution: Solution, members: list[ForceCurve], tints: dict[str, str]
-) -> None:
-    for line in members[: style.MOST_CURVES]:
-        points = force_points(solution, line)
-        axis.plot(*points, color=tints[line.name], lw=1.3, label=line.name, zorder=3)
-    style.only_some(axis, len(members), HOW)
-    _line_legend(axis, len(members) > 1)
-
-
-def _line_legend(axis: Axes, wanted: bool) -> None:
-    if wanted:
+    """Draw ``curves``: name, colour, times and values; these are the first of ``count``. Their
+    names are shown where ``named``."""
+    for name, ink, points in curves:
+        axis.plot(*points, color=ink, lw=width, label=name, zorder=3)
+    style.only_some(axis, count, HOW)
+    if named:
         axis.legend(
             loc="center left",
             bbox_to_anchor=(1.005, 0.5),

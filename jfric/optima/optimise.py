@@ -257,14 +257,15 @@ def _points(evaluator: Evaluator, count: int, seed: int) -> np.ndarray:
     return np.concatenate([layout.init[None], sample[best[: count - 1]]])
 
 
+@dataclass(frozen=True)
 class _Outcome:
     """Where the search from one start ended. ``evaluation``: there, None if it failed at once."""
 
-    def __init__(
-        self, start, end: engines.End, evaluation: Evaluation | None, stationary, remarks=()
-    ):
-        self.start, self.end, self.evaluation = start, end, evaluation
-        self.stationary, self.remarks = stationary, remarks
+    start: np.ndarray
+    end: engines.End
+    evaluation: Evaluation | None
+    stationary: float
+    remarks: Sequence[str] = ()
 
     @property
     def sizes(self) -> np.ndarray:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import OUTPUTS, require_count
 from jfric.numerics.loops import keep
 from jfric.numerics.printing import printable
-from jfric.periodic.sections import lasting, make_section, with_polynomials
+from jfric.periodic.sections import Section, lasting, make_section, visit, with_polynomials
+from jfric.results.abstract_observables import Observable
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver
 from jfric.sweeps.design import by_path
@@ -23,13 +25,6 @@ from jfric.system.problem import Problem
 
 if TYPE_CHECKING:
     import xarray
-from typing import NamedTuple
-
-import jax.numpy as jnp
-from jaxtyping import Array, Bool
-
-from jfric.periodic.sections import Section, visit
-from jfric.results.abstract_observables import Observable
 
 #: Number of consecutive returns that have to repeat an earlier one.
 CONFIRM = 3

@@ -19,7 +19,7 @@ from jfric.periodic.follower import FIRST, LONGEST, Follower
 from jfric.periodic.guess import no_phase
 from jfric.periodic.linearised import Scales
 from jfric.periodic.orbit import PeriodicOrbit
-from jfric.periodic.path import OrbitPath, OrbitPoint
+from jfric.periodic.path import NUMBERS, SLOPE, OrbitPath, OrbitPoint, Part, Rows, Store, request_of
 from jfric.periodic.path_kernel import (
     Computation,
     Kernel,
@@ -30,7 +30,6 @@ from jfric.periodic.path_kernel import (
     stacked,
 )
 from jfric.periodic.path_start import PathProblem, branched, first_point
-from jfric.periodic.path_store import NUMBERS, SLOPE, Part, Rows, Store, request_of
 from jfric.periodic.shooting import Phase, Shooting, Unknowns
 from jfric.periodic.special_points import slope
 from jfric.periodic.state_vector import axes_of
@@ -175,7 +174,7 @@ def rows_of(points: list[PathPoint], size: int) -> Rows:
 
 def rows_of_path(points: list[PathPoint]) -> Rows:
     """Rows of points with slopes, and with the complete orbits."""
-    orbits = stacked(points)
+    orbits = stacked([point.orbit for point in points])
     numbers = {f"{NUMBERS}{i:04d}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(orbits))}
     columns = rows_of(points, orbits.state.shape[-1]).columns
     return Rows(columns, {SLOPE: np.stack([slope(p) for p in points]), **numbers})
@@ -200,7 +199,7 @@ def continue_orbit(
     segments: int = 1,
     store: str | Path | None = None,
     title: str = "",
-    watch: Callable[[float, int], None] = lambda part, rows: None,
+    watch: Callable[[float, int], None] | None = None,
     **options: Any,
 ) -> OrbitPath:
     """Periodic motions of ``problem`` over the parameter ``path``, from ``start`` to ``stop``.
@@ -266,7 +265,12 @@ def continue_orbit(
     path_problem = PathProblem(problem, name, limits, segments, options)
     branch = None if from_ is None else branched(path_problem, from_, side)
     kernel, begin = alone(branch or first_point(path_problem))
-    how = Following(max_step, max_steps, rows_of_path, kept, lambda _, *told: watch(*told))
+
+    def told(_: int, part: float, rows: int) -> None:
+        if watch is not None:
+            watch(part, rows)
+
+    how = Following(max_step, max_steps, rows_of_path, kept, told)
     whole, going = how.finished(0), (kernel, begin, FIRST)
     if whole is None:
         if before := how.begun(0):

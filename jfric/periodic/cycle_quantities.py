@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError, within
-from jfric.periodic.forcing import function_at, harmonics_in
+from jfric.periodic.forcing import Place, function_at, harmonics_in
 from jfric.periodic.shooting import Shooting
 from jfric.periodic.state_vector import axes_of, joined, with_start
 from jfric.results.abstract_observables import Observable, OfIntegral
@@ -22,6 +22,7 @@ from jfric.results.grammar import parse_observable, split
 from jfric.results.signals import look_up
 from jfric.solvers.simulation import call_compiled
 from jfric.sweeps.observing import observe
+from jfric.system.functions import Harmonic
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem, TimeSpan
 from jfric.system.states import state_units
@@ -105,9 +106,18 @@ class Drive(NamedTuple):
     """The load whose frequency varies: where it stands, the full path of its frequency, and how
     often it repeats in a period of the orbit."""
 
-    place: tuple[str, str, str]
+    place: Place
     path: str
     order: int
+
+    def wave(self, problem: Problem) -> Harmonic:
+        """The load as a function of time, in a resolved problem."""
+        return harmonics_in(function_at(problem, self.place))[0]
+
+    def repeating(self, problem: Problem, period: float) -> Drive:
+        """The load, which repeats in a ``period`` [s] of the orbit of ``problem``."""
+        omega = abs(float(self.wave(problem.resolved()).omega))
+        return self._replace(order=round(omega * period / (2.0 * np.pi)))
 
 
 class Driven(NamedTuple):
@@ -210,7 +220,7 @@ def cycle(driven: Driven, values, quantities, start, state):
     chosen += [parse_observable(problem, name) for name in ends if name not in names]
     found = observe(begun, chosen, shooting.solver).values
     # Angle [rad] of the load, written as a cosine, at the time t [s].
-    first = harmonics_in(function_at(resolved, drive.place))[0]
+    first = drive.wave(resolved)
     back = jnp.where(first.amplitude < 0, -0.5 * jnp.pi, 0.5 * jnp.pi)
     angle = first.omega * begins + first.phase - back
     values = [_value(q, found, drive.order, angle) for q in quantities]

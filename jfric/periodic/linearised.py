@@ -12,8 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jfric.numerics.linear_algebra import matmul, matvec, singular_values
-from jfric.periodic.multipliers import multipliers
-from jfric.periodic.orbit import OrbitStatus, PeriodicOrbit
+from jfric.periodic.orbit import OrbitStatus, PeriodicOrbit, multipliers
 from jfric.periodic.shooting import Motion, Phase, Shooting, Unknowns
 from jfric.periodic.state_vector import axes_of, with_start
 from jfric.system.assembly import assemble

@@ -13,7 +13,7 @@ from jfric.errors import ProblemError, SimulationError
 from jfric.numerics.continuation import halved, run
 from jfric.numerics.limits import require_count
 from jfric.numerics.printing import printable
-from jfric.periodic.cycle_quantities import Driven, parse_cycle_quantities
+from jfric.periodic.cycle_quantities import parse_cycle_quantities
 from jfric.periodic.response import frequency_response
 from jfric.periodic.response_peak import Curve, ResponsePeak, peak_at, scale_of
 from jfric.periodic.response_result import FrequencyResponse
@@ -124,12 +124,12 @@ class _Peaks:
         row = family.curves[curve]
         near = np.argsort(np.abs(row.parameter - peak.frequency))[:5]
         scale = scale_of(peak.state, row.state[near], peak.frequency)
-        driven = Driven(family.shooting, family.problem, family.drive)
-        self._curve = Curve.of(driven, chosen, [name], peak.begins, scale)
+        self._curve = Curve.of(family.driven, chosen, [name], peak.begins, scale)
         self._known, self._name = {value: peak}, name
 
-    def at(self, value: float) -> ResponsePeak | None:
-        """The peak for a value of the parameter, followed from the nearest known one."""
+    def at(self, value: float) -> ResponsePeak:
+        """The peak for a value of the parameter, followed from the nearest known one; raises
+        :class:`ArithmeticError` where it is lost."""
         if value in self._known:
             return self._known[value]
         near = min(self._known, key=lambda other: abs(other - value))
@@ -138,10 +138,10 @@ class _Peaks:
         first = made.at(np.append(before.state, before.frequency), None)
         spot = None if first is None else made.stationary(first)
         if first is None or spot is None:
-            return None
+            raise ArithmeticError
         found = peak_at(made, first, spot, dataclasses.replace(before, derivatives={}))
         if found.kind != "smooth":
-            return None
+            raise ArithmeticError
         self._known[value] = found
         return found
 
@@ -149,14 +149,8 @@ class _Peaks:
         """Value at which the derivative is zero, and the peak there; None if the peak is lost, or
         its derivative keeps its sign."""
 
-        def peak(value: float) -> ResponsePeak:
-            found = self.at(value)
-            if found is None:
-                raise ArithmeticError
-            return found
-
         def slope(value: float) -> float:
-            return peak(value).derivatives[self._name]
+            return self.at(value).derivatives[self._name]
 
         # The ends are reached in steps small enough to follow the peak.
         middle = next(iter(self._known))
@@ -167,7 +161,7 @@ class _Peaks:
             if not slope(low) < 0.0 < slope(high):
                 return None
             place: Any = brentq(slope, low, high, xtol=PLACED * (high - low))
-            return float(place), peak(float(place))
+            return float(place), self.at(float(place))
         except ArithmeticError:
             return None
 

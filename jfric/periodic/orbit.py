@@ -1,4 +1,5 @@
-"""A periodic motion: the result of :func:`jfric.periodic_orbit`, and the outcomes of the search."""
+"""A periodic motion, the result of :func:`jfric.periodic_orbit`, and its Floquet multipliers:
+eigenvalues of the monodromy matrix, with derivatives and exact zeros."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float, Int
 
+from jfric.numerics.linear_algebra import eigenvalues, matmul, singular_values
 from jfric.numerics.printing import printable
 from jfric.periodic.cycle_quantities import Harmonics, work_of_loads
-from jfric.periodic.multipliers import none_grows
 from jfric.results.signals import look_up
 from jfric.results.solution import Solution, mode_label, require_success
 from jfric.results.status import NOT_DIFFERENTIABLE, AbstractOutcome, Status
@@ -56,6 +57,55 @@ class OrbitStatus(AbstractOutcome):
 ALONG = 1e-4
 #: Drift of a state below which it does not move.
 STILL = 1e-8
+#: Singular values, as parts of the largest one, below which they are rounding errors of directions
+#: that sticking has erased.
+ERASED = 1e-13
+#: Distance from one below which a multiplier is one: a contact that sticks for a whole cycle stays
+#: where it is put.
+NEUTRAL = 1e-9
+
+
+def none_grows(largest):
+    """Whether small deviations do not grow; ``largest``: size of the largest multiplier."""
+    return largest <= 1.0 + NEUTRAL
+
+
+def erased(a: Float[Array, "x x"]) -> Int[Array, ""]:
+    """Number of multipliers that are exactly zero: the dimension that powers of ``a`` erase."""
+    size = a.shape[0]
+    largest = jnp.max(jnp.abs(a))
+
+    def smaller(carry):
+        a, _, count = carry
+        u, values, _ = singular_values(a)
+        zero = values <= ERASED * size * largest
+        # The part of a on its own range has the same eigenvalues except zeros. Columns of u that
+        # belong to a singular value of zero may be zero themselves: nothing uses them.
+        u = jnp.where(zero[None, :], 0.0, u)
+        return matmul(u.T, matmul(a, u)), count, jnp.sum(zero).astype(jnp.int32)
+
+    def grows(carry):
+        # If a power takes no more dimensions to zero than the one before, no further one does.
+        _, before, count = carry
+        return count > before
+
+    start = a, jnp.asarray(-1, jnp.int32), jnp.asarray(0, jnp.int32)
+    return jax.lax.while_loop(grows, smaller, start)[2]
+
+
+def multipliers(
+    a: Float[Array, "x x"],
+) -> tuple[Complex[Array, " x"], Complex[Array, "x x"]]:
+    """Eigenvalues of ``a``, the largest first, and eigenvectors as columns; those of erased
+    directions are exactly zero."""
+    values, vectors = eigenvalues(a)
+    order = jnp.argsort(-jnp.abs(values), stable=True)
+    filled = jnp.where(jnp.all(jnp.isfinite(a)), a, jnp.eye(a.shape[0], dtype=a.dtype))
+    count = a.shape[0] - erased(jax.lax.stop_gradient(filled))
+    zero = jnp.arange(a.shape[0], dtype=jnp.int32) >= count
+    known = jnp.isfinite(values).all()
+    values = jnp.where(zero & known, 0.0, values[order])
+    return values, vectors[:, order]
 
 
 @printable

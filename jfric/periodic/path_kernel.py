@@ -73,22 +73,20 @@ def batched(calls: list[Call], width: int) -> list[Any]:
     """Results of calls of one program, as one batch with room for ``width``."""
     rows = [call.numbers for call in calls]
     rows += rows[:1] * (width - len(rows))
-    # Stacked on the host: a program for each count would take long to compile.
-    stacked = jax.tree.map(lambda *x: jnp.asarray(np.stack([np.asarray(one) for one in x])), *rows)
     program, shooting, _ = calls[0]
-    found = call_compiled(_batch, shooting.solver, None, program, shooting, stacked)
+    found = call_compiled(_batch, shooting.solver, None, program, shooting, stacked(rows))
     found = jax.tree.map(np.asarray, found)
     return [jax.tree.map(lambda x, i=i: x[i], found) for i in range(len(calls))]
 
 
-def _batch(solver, end, program, shooting, stacked):
-    def share(stacked):
-        return jax.vmap(lambda numbers: program(solver, end, shooting, *numbers))(stacked)
+def _batch(solver, end, program, shooting, rows):
+    def share(rows):
+        return jax.vmap(lambda numbers: program(solver, end, shooting, *numbers))(rows)
 
-    width = jax.tree.leaves(stacked)[0].shape[0]
+    width = jax.tree.leaves(rows)[0].shape[0]
     if width % len(jax.local_devices()):
-        return share(stacked)
-    return on_all_devices(share, (True,))(stacked)
+        return share(rows)
+    return on_all_devices(share, (True,))(rows)
 
 
 #: Most rounds of Newton's method for a point: few are needed from a good guess.
@@ -164,7 +162,7 @@ def corrected(
     scaled = np.asarray(scaled)
     if not np.all(np.isfinite(scaled)):
         return None
-    direction, determinant, left_open = _direction(scaled, tangent)
+    direction, determinant, left_open = direction_of(scaled, tangent)
     flows = np.roll(np.asarray(found.motion.by_period), 1, axis=0) / kernel.scales.state
     if kernel.shooting.phase == "along":
         weights = np.asarray(kernel.scales.state) / _extents(kernel, found)
@@ -205,7 +203,7 @@ def _extents(kernel: Kernel, found: Found) -> np.ndarray:
     return np.append(velocities * float(found.z.period) / (2.0 * np.pi), velocities)
 
 
-def _direction(scaled: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+def direction_of(scaled: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
     """Unit tangent of the path, the determinant with the tangent as a further equation, and the
     other open directions. If sticking leaves more than one direction open, the path turns as little
     as possible, and the determinant is unknown."""
@@ -256,11 +254,8 @@ def kernel_of(shooting: Shooting, problem: Problem, scales: Scales) -> Kernel:
 
 def moved(kernel: Kernel, z: Unknowns, step: np.ndarray) -> Unknowns:
     """The unknowns after a scaled step."""
-    z, step = jax.tree.map(np.asarray, z), step * kernel.sizes
-    size = z.states.size
-    period = z.period + step[size] if kernel.shooting.autonomous else z.period
-    states = z.states + step[:size].reshape(z.states.shape)
-    return Unknowns(*(jnp.asarray(x) for x in (states, period, z.parameter + step[-1])))
+    change: Any = step * kernel.sizes
+    return jax.tree.map(jnp.asarray, kernel.shooting.moved(jax.tree.map(np.asarray, z), change))
 
 
 def _phase_there(kernel: Kernel, found: Found, phase: Phase) -> Phase:
@@ -286,10 +281,7 @@ def event_words(orbit: PeriodicOrbit) -> tuple[str, ...]:
     return min(turned)
 
 
-def stacked(points: list[PathPoint]) -> PeriodicOrbit:
-    """The orbits of points as one batch."""
-    # Stacked on the host: a program for each length would take long to compile.
-    return jax.tree.map(
-        lambda *x: jnp.asarray(np.stack([np.asarray(one) for one in x])),
-        *(point.orbit for point in points),
-    )
+def stacked(rows: Sequence[Any]) -> Any:
+    """Trees of one form as one batch."""
+    # Stacked on the host: a program for each count would take long to compile.
+    return jax.tree.map(lambda *x: jnp.asarray(np.stack([np.asarray(one) for one in x])), *rows)

@@ -16,12 +16,11 @@ from jfric.numerics.limits import require_count, require_part
 from jfric.periodic.continuation import MOST, Following, followed, resumed, rows_of
 from jfric.periodic.cycle_quantities import Drive
 from jfric.periodic.follower import FIRST, LONGEST
-from jfric.periodic.forcing import function_at, harmonics_in, periodic_functions
+from jfric.periodic.forcing import function_at, periodic_functions
 from jfric.periodic.orbit import OrbitStatus
-from jfric.periodic.path import ResponseCurve
+from jfric.periodic.path import Part, ResponseCurve, Store, fingerprint
 from jfric.periodic.path_kernel import Computation, Kernel, PathPoint, alone, side_by_side
 from jfric.periodic.path_start import PathProblem, first_point
-from jfric.periodic.path_store import Part, Store, fingerprint
 from jfric.periodic.response_result import FrequencyResponse
 from jfric.periodic.state_vector import axes_of
 from jfric.statics.path_names import checked_path
@@ -100,14 +99,7 @@ def frequency_response(
     """
     problem = build(problem)
     drive = drive_of(problem, load)
-    for end in (start, stop):
-        require_no_text("start, stop", end)
-    start, stop = float(start), float(stop)
-    if not np.isfinite([start, stop]).all() or start == stop or min(start, stop) <= 0.0:
-        raise ProblemError(
-            f"start, stop: found {start:g} and {stop:g} rad/s, needs two frequencies above zero "
-            "that differ"
-        )
+    start, stop = _checked_limits(start, stop)
     if "section" in options or "period" in options or "orbit" in options:
         raise ProblemError(
             "section, period, orbit: a load with a frequency decides on both; give state, or "
@@ -123,9 +115,7 @@ def frequency_response(
     path = PathProblem(problem, drive.path, (start, stop), segments, options)
     shooting = path.equations(problem, path.at(start), None)[0]
     there = set_parameters(problem, curves[0] | {drive.path: start})
-    omega = float(harmonics_in(function_at(there.resolved(), drive.place))[0].omega)
-    period = float(shooting.period_of(there, 0.0))
-    drive = drive._replace(order=round(abs(omega) * period / (2.0 * np.pi)))
+    drive = drive.repeating(there, float(shooting.period_of(there, 0.0)))
     request = {
         "problem": fingerprint(problem),
         "load": drive.path,
@@ -145,6 +135,19 @@ def frequency_response(
         curves=tuple(_follow_all(path, how, curves)),
         shooting=shooting,
     )
+
+
+def _checked_limits(start: float, stop: float) -> tuple[float, float]:
+    """The ends of an interval of frequencies."""
+    for end in (start, stop):
+        require_no_text("start, stop", end)
+    start, stop = float(start), float(stop)
+    if not np.isfinite([start, stop]).all() or start == stop or min(start, stop) <= 0.0:
+        raise ProblemError(
+            f"start, stop: found {start:g} and {stop:g} rad/s, needs two frequencies above zero "
+            "that differ"
+        )
+    return start, stop
 
 
 def drive_of(problem: Problem, load: str) -> Drive:

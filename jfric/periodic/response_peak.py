@@ -19,9 +19,10 @@ from jfric.errors import ProblemError
 from jfric.numerics.printing import printable
 from jfric.periodic.cycle_quantities import CycleQuantity, Driven, with_slopes
 from jfric.periodic.linearised import UNDECIDED
-from jfric.periodic.multipliers import none_grows
 from jfric.periodic.newton import EQUAL, LAST_STEP, RESIDUAL
+from jfric.periodic.orbit import none_grows
 from jfric.periodic.path import ResponseCurve
+from jfric.periodic.path_kernel import direction_of
 from jfric.statics.path_names import checked_path
 from jfric.system.naming import get_parameter, set_parameters
 
@@ -102,8 +103,9 @@ class Curve:
             if not (np.isfinite(found).all() and np.isfinite(slopes).all()):
                 return None
             off = (found[:n] - x[:n]) / self.scale[:n]
-            rows = (slopes[:n, :size] - np.eye(n, size)) * self.scale / self.scale[:n, None]
-            along = _direction(rows, tangent)
+            rows = self._rows(slopes)
+            # Without a direction, the one in which the frequency changes.
+            along = direction_of(rows, np.eye(size)[n] if tangent is None else tangent)[0]
             if last and np.max(np.abs(off)) <= RESIDUAL:
                 slope = float(slopes[n, :size] @ (self.scale * along))
                 return Spot(x, float(found[n]), slope, along, slopes)
@@ -119,11 +121,15 @@ class Curve:
             x = np.append(np.where(near, found[:n], x[:n]), x[n])
         return None
 
+    def _rows(self, slopes: np.ndarray) -> np.ndarray:
+        """Scaled derivatives (2n, 2n + 1) of the condition of an orbit by state and frequency."""
+        n, size = len(self.scale) - 1, len(self.scale)
+        return (slopes[:n, :size] - np.eye(n, size)) * self.scale / self.scale[:n, None]
+
     def derivatives(self, spot: Spot) -> dict[str, float]:
         """Derivatives of the value at a stationary point by the parameters ``paths``."""
         n, size = len(spot.x) - 1, len(spot.x)
-        rows = (spot.slopes[:n, :size] - np.eye(n, size)) * self.scale / self.scale[:n, None]
-        rows = np.vstack([rows, spot.tangent])
+        rows = np.vstack([self._rows(spot.slopes), spot.tangent])
         right = -spot.slopes[:n, size:] / self.scale[:n, None]
         right = np.vstack([right, np.zeros(right.shape[1])])
         moved = np.linalg.lstsq(rows, right, rcond=UNDECIDED)[0] * self.scale[:, None]
@@ -175,21 +181,6 @@ class Curve:
 
 class _LostError(Exception):
     """Error for an orbit that was not found."""
-
-
-def _direction(rows: np.ndarray, before: np.ndarray | None) -> np.ndarray:
-    """Unit tangent of the curve; if sticking leaves more open, it turns as little as possible."""
-    _, values, vt = np.linalg.svd(rows)
-    free = np.append(values <= UNDECIDED * values[0], True)
-    if before is None or np.sum(free) == 1:
-        found = vt[-1]
-        if np.sum(free) > 1:
-            # The open direction in which the frequency changes.
-            found = vt[free].T @ vt[free][:, -1]
-    else:
-        found = vt[free].T @ (vt[free] @ before)
-    found = found / np.linalg.norm(found)
-    return found if before is None or found @ before >= 0 else -found
 
 
 def scale_of(state: np.ndarray, states: np.ndarray, frequency: float) -> np.ndarray:

@@ -62,7 +62,8 @@ class FrequencyResponse:
     )
 
     @property
-    def _driven(self) -> Driven:
+    def driven(self) -> Driven:
+        """The orbits' equations, the system and the load."""
         return Driven(self.shooting, self.problem, self.drive)
 
     @property
@@ -126,7 +127,7 @@ class FrequencyResponse:
         if missing and len(chosen):
             values = {k: np.full(len(chosen), x) for k, x in chosen.values.items()}
             values[self.drive.path] = chosen.parameter
-            found = measure(self._driven, missing, values, chosen.begins, chosen.state)
+            found = measure(self.driven, missing, values, chosen.begins, chosen.state)
             known.update({(curve, q): found[:, k] for k, q in enumerate(missing)})
         if not len(chosen):
             return np.zeros((0, len(quantities)))
@@ -159,7 +160,7 @@ class FrequencyResponse:
         (chosen,) = parse_cycle_quantities(self.problem, [quantity])
         values = self.of_curve(curve, [chosen])[:, 0]
         paths = split(by) if isinstance(by, str) else list(by)
-        return largest_peak(self._driven, self.curves[curve], chosen, values, paths)
+        return largest_peak(self.driven, self.curves[curve], chosen, values, paths)
 
     def backbone(self, quantity: str, by: str | Sequence[str] = ()) -> dict[str, np.ndarray]:
         """Peaks of all curves as columns: the further parameters, ``frequency`` [rad/s], the

@@ -28,8 +28,7 @@ from jfric.numerics.kept_programs import Kept
 from jfric.numerics.limits import require_count
 from jfric.numerics.printing import Shown, printable
 from jfric.periodic.forcing import function_at
-from jfric.periodic.multipliers import multipliers, none_grows
-from jfric.periodic.orbit import OrbitStatus
+from jfric.periodic.orbit import OrbitStatus, multipliers, none_grows
 from jfric.results.solution import Solution
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import simulate

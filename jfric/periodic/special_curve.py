@@ -10,14 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.numerics.continuation import delegate, halved
+from jfric.numerics.continuation import halved, run
 from jfric.numerics.limits import require_count
 from jfric.numerics.printing import printable
 from jfric.periodic.continuation import rows_of
 from jfric.periodic.path import OrbitKind, OrbitPoint
-from jfric.periodic.path_kernel import Computation, Kernel, PathPoint, alone, corrected, moved
+from jfric.periodic.path_kernel import Kernel, PathPoint, alone, corrected, moved
 from jfric.periodic.path_start import PathProblem, begun_at
-from jfric.periodic.special_points import At, tests
+from jfric.periodic.special_points import tests
 from jfric.statics.path_names import checked_path
 from jfric.system.model import build
 from jfric.system.naming import parameters, set_parameters
@@ -33,6 +33,8 @@ FIRST, FARTHEST = 1e-4, 0.2
 HALVINGS = 45
 #: Kinds of points whose curves can be followed.
 FOLLOWED: tuple[OrbitKind, ...] = ("fold", "flip", "torus", "event change")
+#: The orbit at a place along the path, or None.
+At = Callable[[float], PathPoint | None]
 
 
 @printable
@@ -101,7 +103,7 @@ def continue_special(
     remarks: tuple[str, ...] = ()
     for value in values:
         changed = set_parameters(kernel.problem, {other: jnp.asarray(value)})
-        found = alone(_there(kernel._replace(problem=changed), point, rows, start))
+        found = _there(kernel._replace(problem=changed), point, rows, start)
         if found is None:
             remarks = (f"the {point.kind} was not found at {other} = {value:g}",)
             break
@@ -142,29 +144,24 @@ def _checked(
 
 def _there(
     kernel: Kernel, point: OrbitPoint, rows: list[PathPoint], start: PathPoint
-) -> Computation[PathPoint | None]:
+) -> PathPoint | None:
     """The special point for one value of the second parameter, on the line of the last points."""
     last = rows[-1] if rows else start
     guess = last.u if len(rows) < 2 else 2.0 * last.u - rows[-2].u
     tangent = last.tangent
 
-    def at(s: float) -> Computation[PathPoint | None]:
+    def at(s: float) -> PathPoint | None:
         z = moved(kernel, last.z, guess - last.u + s * tangent)
-        return corrected(kernel, z, last.phase, tangent, guess, s)
+        return alone(corrected(kernel, z, last.phase, tangent, guess, s))
 
     if point.kind == "event change":
         return _changed(at, point.before)
-    kind = point.kind
-
-    def off(x: PathPoint) -> float:
-        return tests(x, None)[kind]
-
-    return _zero(at, off)
+    return _zero(at, lambda x: tests(x, None)[point.kind])
 
 
-def _zero(at: At, off: Callable[[PathPoint], float]) -> Computation[PathPoint | None]:
+def _zero(at: At, off: Callable[[PathPoint], float]) -> PathPoint | None:
     """The orbit at which ``off`` is zero, by the secant rule."""
-    old, new = (yield from at(0.0)), (yield from at(FIRST))
+    old, new = at(0.0), at(FIRST)
     if old is None or new is None:
         return None
     a, b, f, g = 0.0, FIRST, off(old), off(new)
@@ -174,7 +171,7 @@ def _zero(at: At, off: Callable[[PathPoint], float]) -> Computation[PathPoint | 
         step = float(np.clip(-g * (b - a) / (g - f), -FARTHEST, FARTHEST))
         if abs(step) <= LOCATED:
             return new
-        found = yield from at(b + step)
+        found = at(b + step)
         if found is None or abs(b + step) > FARTHEST:
             return None
         a, f, b, new = b, g, b + step, found
@@ -182,20 +179,18 @@ def _zero(at: At, off: Callable[[PathPoint], float]) -> Computation[PathPoint | 
     return None
 
 
-def _changed(at: At, events: tuple[str, ...]) -> Computation[PathPoint | None]:
+def _changed(at: At, events: tuple[str, ...]) -> PathPoint | None:
     """The last orbit with ``events``: the change is bracketed, then located by halving."""
 
-    def same(s: float) -> Computation[bool]:
-        found = yield from at(s)
+    def same(s: float) -> bool:
+        found = at(s)
         return found is not None and found.events == events
 
-    inside = yield from same(0.0)
-    s = FIRST
+    inside, s = same(0.0), FIRST
     while s <= FARTHEST:
         for side in (s, -s):
-            if (yield from same(side)) != inside:
+            if same(side) != inside:
                 low, high = (0.0, side) if inside else (side, 0.0)
-                last, _ = yield from delegate(halved(low, high, 0.0, 0.0, HALVINGS), same)
-                return (yield from at(last))
+                return at(run(halved(low, high, 0.0, 0.0, HALVINGS), same)[0])
         s *= 2.0
     return None

@@ -236,28 +236,22 @@ def _branch_point(
         x, found = float(real[np.argmin(np.abs(real - x))]), along
     if not found:
         return []
-    y = np.asarray([place for place, _ in found])
+    y, points = np.asarray([place for place, _ in found]), [p for _, p in found]
 
-    def there(values) -> np.ndarray:
-        table = np.stack([np.asarray(v) for v in values])
-        parts = [
-            np.polynomial.Polynomial.fit(y, column, len(y) - 2)(x)
-            for column in table.reshape(len(y), -1).T
-        ]
-        return np.asarray(parts).reshape(table.shape[1:])
+    def there(values: list) -> np.ndarray:
+        """Value at ``x`` of the polynomials through ``values`` at ``y``."""
+        table = np.stack([np.ravel(v) for v in values])
+        near = (y - x) / np.ptp(y)
+        return np.polynomial.polynomial.polyfit(near, table, len(y) - 2)[0]
 
-    points = [p for _, p in found]
     nearest = points[int(np.argmin(np.abs(y - x)))]
     orbit = dataclasses.replace(
         nearest.orbit,
         state=jnp.asarray(there([p.orbit.state for p in points])),
-        period=jnp.asarray(there([p.orbit.period for p in points])),
-        multipliers=jnp.asarray(
-            there([np.real(p.multipliers) for p in points])
-            + 1j * there([np.imag(p.multipliers) for p in points])
-        ),
+        period=jnp.asarray(there([p.orbit.period for p in points])[0]),
+        multipliers=jnp.asarray(there([p.multipliers for p in points])),
     )
-    parameter = float(there([np.asarray(p.parameter) for p in points]))
+    parameter = float(there([p.parameter for p in points])[0])
     return [(x, "branch point", nearest._replace(orbit=orbit, parameter=parameter))]
 
 

@@ -18,7 +18,7 @@ from jfric.errors import require_one_of
 from jfric.numerics.limits import STARTS, require_count
 from jfric.numerics.printing import Shown, printable, short
 from jfric.results.modes import Mode
-from jfric.statics.candidate import ON_EDGE, Candidate, candidate, distinct
+from jfric.statics.candidate import ON_EDGE, Candidate, candidate, distinct, single
 from jfric.statics.position_problem import (
     at_rest,
     position_candidates,
@@ -240,7 +240,8 @@ def from_many_starts(
         zero = ON_EDGE * (jnp.abs(equations.G) @ size + jnp.abs(equations.h))
         solved, no = result.residual <= SOLVED, jnp.asarray(False)
         edge = solved & jnp.any(equations.used & (margin <= zero))
-        return Candidate(x, x, x, x, size, solved, no, edge, no, result.residual)
+        judged = {"accepted": solved, "boundary": edge, "unresolved": no}
+        return single(x, size, **judged, residual=result.residual)
 
     return jax.vmap(as_candidate)(found), found.mode
 

@@ -38,6 +38,12 @@ class Candidate(NamedTuple):
     residual: Float[Array, ""]
 
 
+def single(x, size, *, accepted, boundary, unresolved, residual) -> Candidate:
+    """A candidate with the one solution ``x``."""
+    no = jnp.asarray(False)
+    return Candidate(x, x, x, x, size, accepted, no, boundary, unresolved, residual)
+
+
 def candidate(problem: StaticProblem, mode: Int[Array, " nt"]) -> Candidate:
     """The solutions in the modes ``mode``."""
     equations = mode_equations(problem, mode)

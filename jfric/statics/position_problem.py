@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int
 
 from jfric.errors import ProblemError
 from jfric.numerics.linear_algebra import matvec, singular_values
-from jfric.statics.candidate import Candidate
+from jfric.statics.candidate import Candidate, single
 from jfric.statics.held_position import AT_REST, is_mechanism, require_held
 from jfric.statics.static_problem import (
     Equations,
@@ -259,15 +259,10 @@ def _candidate(rest: AtRest, mode, start, scale) -> Candidate:
     off = jax.lax.stop_gradient(jnp.where(found.used, found.margin / size, 1.0))
     solved = jnp.all(jnp.isfinite(x)) & (defect <= SOLVED) & (change <= NEAR)
     kept = solved & regular & jnp.all(off >= -SOLVED)
-    no = jnp.asarray(False)
-    return Candidate(
-        x=x,
-        x_to=x,
-        near=x,
-        near_to=x,
-        size=jax.lax.stop_gradient(jnp.maximum(jnp.abs(x), scale)),
+    return single(
+        x,
+        jax.lax.stop_gradient(jnp.maximum(jnp.abs(x), scale)),
         accepted=kept,
-        continuum=no,
         boundary=kept & jnp.any(off <= SOLVED),
         unresolved=solved & ~regular,
         residual=jnp.maximum(defect, jnp.maximum(-jnp.min(off, initial=0.0), 0.0)),

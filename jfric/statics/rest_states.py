@@ -71,17 +71,11 @@ class RestStates(eqx.Module):
     k) [N, N m] are its extent in each coordinate, infinite where it has no end; ``axes``, ``names``
     and ``joints``: names of degrees of freedom, contacts and reactions.
     ``closed``: which unilateral contacts are closed. Under ``vmap`` arrays have the batch axis in
-    front. The friction force that holds a block is unique::
+    front. After the example of :func:`jfric.limit_load`, the friction force that holds the block
+    against 2 N is unique::
 
-        >>> block = jfric.Problem(
-        ...     ["x"],
-        ...     {
-        ...         "mass": jfric.Mass("x", 1.0),
-        ...         "friction": jfric.Friction("x", limit=3.0),
-        ...         "load": jfric.Load("x", 2.0),
-        ...     },
-        ... )
-        >>> found = jfric.equilibria(block, meaning="rest")
+        >>> loaded = jfric.set_parameters(block, {"load.F": 2.0})
+        >>> found = jfric.equilibria(loaded, meaning="rest")
         >>> int(found.count), found.lambda_t_low[0].tolist(), found.lambda_t_high[0].tolist()
         (1, [-2.0], [-2.0])
     """

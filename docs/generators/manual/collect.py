@@ -17,8 +17,8 @@ from generators.manual.pictures import picture
 from generators.manual.sketch import can_be_sketched, plot_system
 from jfric.errors import ProblemError
 from jfric.figures.mechanism_figure import plot_mechanism
-from jfric.figures.orbit_figure import plot_orbits, plot_response
 from jfric.figures.path_figure import plot_path
+from jfric.figures.steady_figure import plot_orbits, plot_response
 from jfric.figures.trajectory_figure import MAX_TICKS, plot
 from jfric.files.read_toml import load_config
 from jfric.results.solution import reached

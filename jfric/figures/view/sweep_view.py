@@ -43,16 +43,7 @@ def sweep_page(found: xarray.Dataset, name: str) -> str:
         },
         "sampled": NUMBER_AXIS in found.dims,
         "parameters": _parameters(thinned),
-        "observables": [
-            {
-                "name": n,
-                "label": label(n, _unit(thinned[n])),
-                "unit": _unit(thinned[n]),
-                "dims": [str(d) for d in thinned[n].dims],
-                "values": array(thinned[n]),
-            }
-            for n in names
-        ],
+        "observables": [_column(thinned, n, dims=[str(d) for d in thinned[n].dims]) for n in names],
         "status": {"dims": [str(d) for d in thinned["status"].dims], "values": array(status)},
         "words": {int(s): s.message for s in Status} | {MISSING: "not computed"},
         "command": command,
@@ -113,15 +104,14 @@ def _parameters(found: xarray.Dataset) -> list[dict[str, Any]]:
     """Parameters that have a value at each sample and are not axes."""
     names = [str(n) for n in found.attrs.get("parameters", ())]
     return [
-        {
-            "name": n,
-            "label": label(n, _unit(found[n])),
-            "unit": _unit(found[n]),
-            "values": array(found[n]),
-        }
-        for n in names
-        if n in found.coords and found[n].dims == (NUMBER_AXIS,)
+        _column(found, n) for n in names if n in found.coords and found[n].dims == (NUMBER_AXIS,)
     ]
+
+
+def _column(found: xarray.Dataset, name: str, **more: Any) -> dict[str, Any]:
+    """A column of the table as data for the script."""
+    unit, values = _unit(found[name]), array(found[name])
+    return {"name": name, "label": label(name, unit), "unit": unit, **more, "values": values}
 
 
 def _unit(values: Any) -> str:
