@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jfric.figures.style import LINES, colour, label_axes, new_figure, style_axes, titled
+from jfric.figures.style import LINES, colour, new_figure, style_axes, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,9 +47,8 @@ def plot_friction_curve(
         _draw_side(axis, found, at, sign, level, beside or {})
     axis.set_xscale("symlog", linthresh=float(speeds[1]))
     axis.axvline(0.0, color="#000000", lw=0.6)
-    label_axes(axis, "sliding velocity", "coefficient")
     axis.legend(frameon=False, fontsize=8)
-    style_axes(axis)
+    style_axes(axis, "sliding velocity", "coefficient")
     return titled(figure, title)
 
 

@@ -54,8 +54,7 @@ def plot_path(
         column = path.axes.index(name)
         for branch in path.branches:
             used |= _draw(axis, branch, column, row, path)
-        style.label_axes(axis, path.name, f"{name} [m]")
-        style.style_axes(axis)
+        style.style_axes(axis, path.name, f"{name} [m]")
         if row is not None and len(path.names) > 1:
             axis.set_title(path.names[row], fontsize=9, loc="left")
     kept = [look for mode, look in STYLES.items() if mode in used]

@@ -81,8 +81,7 @@ def plot_orbits(
             axis.plot(*over_part, dash, color="#1f4e79", lw=1.6, zorder=3)
         for point in path.special:
             _mark(axis, point.kind, (point.parameter, float(value[point.row])), 4.5)
-        style.label_axes(axis, over, style.with_unit(name, unit))
-        style.style_axes(axis)
+        style.style_axes(axis, over, style.with_unit(name, unit))
     style.legend_below(
         figure, stability_handles(path.stable, {point.kind for point in path.special})
     )
@@ -202,14 +201,13 @@ def _panel(axis: Axes, response: FrequencyResponse, q: CycleQuantity, drawn: Seq
         for point in curve.special:
             place = _place(curve.parameter, value, point.row, point.parameter)
             _mark(axis, point.kind, place, 4.0)
-    style.label_axes(axis, y=_label(q))
     if q.form == "phase":
         from matplotlib.ticker import MultipleLocator
 
         axis.yaxis.set_major_locator(MultipleLocator(45.0))
     elif q.form in ("amplitude", "harmonic"):
         axis.set_ylim(bottom=0.0)
-    style.style_axes(axis)
+    style.style_axes(axis, y=_label(q))
 
 
 def rounded(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -343,8 +341,7 @@ def plot_basins(basins: Basins, *, title: str = "") -> Figure:
     handles = _shares(basins, colours[2:])
     figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=9)
     units = (str(basins.table[name].attrs.get("units", "")) for name in names)
-    style.label_axes(axis, *map(style.with_unit, names, units))
-    style.style_axes(axis, grid=False)
+    style.style_axes(axis, *map(style.with_unit, names, units), grid=False)
     return style.titled(figure, ", ".join(text for text in (title, drawn) if text), 11.0)
 
 

@@ -24,8 +24,9 @@ LINES = ("#1f4e79", "#c0504d", "#3a7d44", "#7b4ea3", "#b8860b", "#2a9d9d", "#8c5
 MOST_CURVES, MOST_PANELS = 8, 12
 
 
-def style_axes(axis: Axes, *, grid: bool = True) -> None:
-    """Light grid, no frame at the top and right, small labels."""
+def style_axes(axis: Axes, x: str = "", y: str = "", *, grid: bool = True) -> None:
+    """Light grid, no frame at the top and right, small labels; ``x``, ``y``: what the axes show."""
+    label_axes(axis, x, y)
     if grid:
         axis.grid(visible=True, which="major", color="#000000", alpha=0.12, lw=0.6)
     axis.set_axisbelow(True)

@@ -214,8 +214,7 @@ def _portraits(
         axis.set_title("phase portrait (○ start, ● end)", fontsize=9, loc="left")
         place = style.with_unit("angle" if rotation else "displacement", units[f"q.{name}"])
         rate = style.with_unit("angular velocity" if rotation else "velocity", units[f"v.{name}"])
-        style.label_axes(axis, place, rate)
-        style.style_axes(axis)
+        style.style_axes(axis, place, rate)
         # A legend would cover curves: the colours are those of the motion over time.
         axis.margins(0.06)
 

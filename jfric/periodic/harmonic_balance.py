@@ -115,15 +115,16 @@ class HarmonicBalance:
         """Number ``H`` of harmonics."""
         return self.coefficients.shape[1] - 1
 
-    def _dof(self, dof: str) -> int:
+    def _of(self, dof: str) -> Complex[np.ndarray, "p h"]:
+        """Coefficients of a degree of freedom."""
         require_one_of("dof", dof, self.axes, "there are")
-        return self.axes.index(dof)
+        return self.coefficients[:, :, self.axes.index(dof)]
 
     def positions(self, dof: str, phases) -> Float[np.ndarray, "p m"]:
         """``q`` of ``dof`` [m, rad] at ``phases`` (m,) ``omega t`` [rad] of each point."""
         k = np.arange(self.harmonics + 1)
         waves = np.exp(1j * np.outer(k, np.asarray(phases, float)))
-        return np.real(self.coefficients[:, :, self._dof(dof)] @ waves)
+        return np.real(self._of(dof) @ waves)
 
     def states(self, t: float = 0.0) -> Float[np.ndarray, "p x"]:
         """States ``(q, v)`` (p, 2n) of all points at the time ``t`` [s].
@@ -139,26 +140,26 @@ class HarmonicBalance:
     def amplitude(self, dof: str, harmonic: int | None = None) -> Float[np.ndarray, " p"]:
         """Half of the distance between the largest and the smallest ``q`` of ``dof`` (p,) [m, rad];
         for one ``harmonic`` its ``|Q_k|``."""
-        Q = self.coefficients[:, :, self._dof(dof)]
         if harmonic is not None:
-            return np.abs(self._part(Q, harmonic))
-        return half_range(Q)
+            return np.abs(self._part(dof, harmonic))
+        return half_range(self._of(dof))
 
     def phase(self, dof: str, harmonic: int = 1) -> Float[np.ndarray, " p"]:
         """Angle of ``Q_k`` of ``dof`` (p,) [rad]: ``|Q_k| cos(k omega t + phase)``."""
-        return np.angle(self._part(self.coefficients[:, :, self._dof(dof)], harmonic))
+        return np.angle(self._part(dof, harmonic))
 
     def rms(self, dof: str) -> Float[np.ndarray, " p"]:
         """Root mean square of ``q`` of ``dof`` over a period (p,) [m, rad]."""
-        Q = self.coefficients[:, :, self._dof(dof)]
+        Q = self._of(dof)
         return np.sqrt(np.abs(Q[:, 0]) ** 2 + 0.5 * np.sum(np.abs(Q[:, 1:]) ** 2, axis=1))
 
-    def _part(self, Q: np.ndarray, harmonic: int) -> np.ndarray:
+    def _part(self, dof: str, harmonic: int) -> Complex[np.ndarray, " p"]:
+        waves = self._of(dof)
         if not 0 <= harmonic <= self.harmonics:
             raise ProblemError(
                 f"harmonic: found {harmonic}, there are those from 0 to {self.harmonics}"
             )
-        return Q[:, harmonic]
+        return waves[:, harmonic]
 
 
 def half_range(Q: Complex[np.ndarray, "p h"]) -> Float[np.ndarray, " p"]:

@@ -233,20 +233,20 @@ class PeriodicOrbit(eqx.Module):
     def event_table(self) -> list[dict[str, Any]]:
         """Events of one orbit as rows: time, contact, from, to, impact."""
         count = min(int(self.event_count), self.event_times.shape[0])
-        names, listed = self.names + self.event_names, len(self.names)
-        rows = []
-        for time, code in zip(self.event_times[:count], self.event_codes[:count], strict=True):
-            contact, old, new, impact = (int(x) for x in code)
-            rows.append(
-                {
-                    "time": float(time),
-                    "contact": names[contact],
-                    "from": mode_label(self.segment_labels, listed, contact, old),
-                    "to": mode_label(self.segment_labels, listed, contact, new),
-                    "impact": impact == 1,
-                }
+        names, labels = self.names + self.event_names, (self.segment_labels, len(self.names))
+        times, codes = (np.asarray(x)[:count] for x in (self.event_times, self.event_codes))
+        return [
+            {
+                "time": time,
+                "contact": names[contact],
+                "from": mode_label(*labels, contact, old),
+                "to": mode_label(*labels, contact, new),
+                "impact": impact == 1,
+            }
+            for time, (contact, old, new, impact) in zip(
+                times.tolist(), codes.tolist(), strict=True
             )
-        return rows
+        ]
 
     def solution(self, ts=None, *, dense: bool | int = False) -> Solution:
         """The motion over a period, see :func:`jfric.simulate`; ``ts`` (m,) [s]: output times."""

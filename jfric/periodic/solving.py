@@ -117,9 +117,7 @@ def periodic_orbit(
     if start is not None and jnp.ndim(start) == 2:
         axes = (*axes[:3], 0)
     call = _Orbit(shooting, transient, max_iterations)
-    if batch is None:
-        return call_compiled(_one, solver, None, call, *arguments)
-    return call_compiled(_many, solver, None, call, axes, batch, *arguments)
+    return call_compiled(_computed, solver, None, call, axes, batch, *arguments)
 
 
 class _Orbit(eqx.Module):
@@ -183,14 +181,11 @@ class _Orbit(eqx.Module):
         return jax.lax.while_loop(stuck, one, carry)[2]
 
 
-def _one(solver, end, call: _Orbit, problem, values, given, start) -> PeriodicOrbit:
+def _computed(solver, end, call: _Orbit, axes, batch: int | None, *arguments) -> PeriodicOrbit:
+    """One orbit, or a batch, row after row: orbits of a row go from round to round together."""
     del solver, end
-    return call(problem, values, given, start)
-
-
-def _many(solver, end, call: _Orbit, axes, batch: int, *arguments) -> PeriodicOrbit:
-    """A batch, row after row: orbits of a row go from round to round together."""
-    del solver, end
+    if batch is None:
+        return call(*arguments)
     size = together(call.shooting.unknowns(arguments[0]))
     if batch <= size:
         return jax.vmap(lambda *rest: call(*rest), in_axes=axes)(*arguments)
