@@ -53,7 +53,7 @@ class Unknowns:
         """Change (P,) of each number that counts as large, on its own scale: the range between
         its bounds, or else its size at the start."""
         layout = self.layout
-        size = np.abs(_on_scale(layout.init, layout.log))
+        size = np.abs(on_scale(layout.init, layout.log))
         size = np.where(layout.log, np.maximum(size, 1.0), size)
         width = layout.high - layout.low
         return np.where(np.isfinite(width), width, np.where(size > 0.0, size, 1.0))
@@ -61,7 +61,7 @@ class Unknowns:
     def scaled(self, x: np.ndarray) -> np.ndarray:
         """Coordinates (P,) of free numbers: their logarithms where they have that scale, in units
         of :attr:`scale`."""
-        return _on_scale(x, self.layout.log) / self.scale
+        return on_scale(x, self.layout.log) / self.scale
 
     def unscaled(self, y: np.ndarray) -> np.ndarray:
         """Free numbers (P,) from coordinates, within their bounds up to the last digit."""
@@ -91,11 +91,6 @@ class Unknowns:
                 rows.append(row)
                 least.append(APART * span)
         return np.asarray(rows).reshape(-1, self.given.size), np.asarray(least)
-
-
-def _on_scale(x: np.ndarray, log: np.ndarray) -> np.ndarray:
-    """Numbers on their own scales: logarithms where ``log``."""
-    return np.where(log, np.log(np.where(log, x, 1.0)), x)
 
 
 def by_path(places: tuple[Place, ...], x: Any) -> dict[str, Any]:
