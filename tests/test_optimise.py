@@ -125,6 +125,21 @@ def test_entries_of_a_list_with_equal_bounds_are_held():
     assert len(best.starts[0]["start"]) == 3
 
 
+def test_a_search_starts_at_the_own_value_or_in_the_middle_of_the_bounds():
+    """The middle on the scale of the unknown: values far off were moved to the nearest bound."""
+    free = jfric.Free
+    for item, start in (
+        ((1.0, 5.0), 2.0),
+        ((3.0, 5.0), 4.0),
+        (free(3.0, 5.0, scale="linear"), 4.0),
+        (free(1.0, 3.0, init=1.5, scale="linear"), 1.5),
+        (free(2.5, 10.0), 5.0),
+        (free(1.0, 10.0), 2.0),
+    ):
+        best = jfric.optimise(sled(), {"time.end": item}, "time.end", iterations=1)
+        assert best.starts[0]["start"]["time.end"] == pytest.approx(start, rel=1e-12), item
+
+
 def test_times_of_a_list_stay_in_order():
     """Three phases of given forces: the middle one is not wanted, and vanishes."""
     free = {"load.F.times": (0.01, 5.0), "time.end": (0.1, 5.0)}

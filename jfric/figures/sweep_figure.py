@@ -85,7 +85,7 @@ def plot_returns(
         >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
         ('load.F.omega', 'x [m]')
     """
-    known = [str(n) for n in data.data_vars if n not in OUTCOME and RETURNS in data[n].dims]
+    known = [str(n) for n in data.data_vars if RETURNS in data[n].dims]
     if not known:
         raise ProblemError(f"data: found no quantity with the axis {RETURNS!r}")
     names = _chosen_names(known, observe)

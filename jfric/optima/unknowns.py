@@ -154,10 +154,9 @@ def _read(problem: Problem, name: str, item: Any, own: np.ndarray) -> tuple[np.n
             f"free.{name}: found the bounds {low.min():g} and {high.max():g}, {wrong}"
         )
     inside = np.clip(start, low, high)
-    if isinstance(item, tuple) and np.isfinite([low, high]).all():
-        inside = np.where(inside == start, start, 0.5 * (low + high))
-    elif log:
-        inside = np.where(inside == start, start, np.sqrt(low * high))
+    if np.isfinite([low, high]).all():
+        middle = np.sqrt(low * high) if log else 0.5 * (low + high)
+        inside = np.where(inside == start, start, middle)
     return inside, low, high, np.full(shape, log), low == high
 
 
