@@ -15,6 +15,10 @@ from typer.testing import CliRunner
 import jfric
 from jfric.cli.main import app
 from jfric.files.read_toml import loads
+from jfric.system.elements import SECTIONS
+from jfric.system.fields import Bounds, about
+from jfric.system.laws import LAWS
+from jfric.system.position_factor import PeriodicFactor, SplineFactor
 from jfric.verification.configs import shipped
 
 HUGE = 10**12
@@ -342,3 +346,62 @@ def test_degrees_of_freedom_may_be_called_as_fields_are():
     assert float(weights["spring.a.direction.k"]) == float(weights["contact.a.tangent.c"]) == -1.0
     with pytest.raises(jfric.ProblemError, match=r"^spring.k: found -2, must not be negative"):
         jfric.Problem(["k"], {"mass": jfric.Mass("k", 1.0), "spring": jfric.Spring("k", -2.0)})
+
+
+#: What numbers of elements, laws and functions may be.
+BOUNDS = """
+Body: m > 0, J > 0
+BoucWen: k > 0, n >= 1, A > 0
+Contact: e >= 0 <= 1, radius >= 0, circle_radius >= 0, sphere_radius >= 0
+Contensou: mu >= 0, radius > 0
+Controller: limit > 0, delay >= 0 <= 1e+06, lag >= 0, period > 0, phase >= 0, resolution > 0,
+  slew > 0, tau >= 0, notch > 0, notch_width > 0, smooth >= 0, deadband >= 0, dead_time >= 0
+Coulomb: mu >= 0
+Dahl: sigma > 0, F_c > 0, exponent >= 1
+Damper: c >= 0
+DirectionalLoss: average >= 0, difference >= 0, h > 0
+Drag: c >= 0
+Friction: N >= 0, limit >= 0, kappa >= 0
+FrictionCurve: speeds >= 0, curve >= 0, mu_s >= 0
+GapSpring: k_positive >= 0, k_negative >= 0, gap_positive >= 0, gap_negative >= 0
+Iwan: K_T > 0, F_S > 0, chi > -1, beta >= 0
+Jenkins: k > 0, R > 0
+Link: m >= 0, armature >= 0
+LinkSpring: k >= 0, c >= 0
+LuGre: sigma0 > 0, F_c > 0, F_s > 0, v_s > 0, sigma1 >= 0, sigma2 >= 0, breakaway >= 0 <= 1
+MasingSpring: x > 0, F > 0
+Mass: m >= 0
+MaxwellSlip: k > 0, R > 0
+Motor: R > 0, L > 0, J >= 0, i_max > 0, C_th > 0, R_th > 0, T_amb > 0, T0 > 0
+Pendulum: m >= 0, L >= 0
+PeriodicFactor: period > 0
+Pin: radius > 0
+RateState: N > 0, a > 0, b >= 0, D_c > 0, V0 > 0
+Rolling: radius > 0, circle_radius >= 0
+SplineFactor: factor >= 0
+Spring: k >= 0
+StateFeedback: period > 0, limit > 0, phase >= 0, resolution > 0, delay >= 0 <= 1e+06, dead_time
+  >= 0
+StaticDynamic: mu_s >= 0, mu_d >= 0
+StepController: period > 0, phase >= 0, resolution > 0, delay >= 0, dead_time >= 0
+Stop: k >= 0, c >= 0
+Stribeck: mu_s >= 0, mu_d >= 0, v_s > 0, exponent > 0, mu_v >= 0, peak >= 1
+Transmission: limit >= 0, stribeck >= 0, v_s > 0, exponent > 0, c >= 0, km >= 0, ke >= 0, kms >=
+  0, kes >= 0, kqm >= 0, kqe >= 0, k >= 0, c_shaft >= 0, backlash >= 0
+VelocityWeakening: mu_s >= 0, v_s > 0, mu_d >= 0, mu_v >= 0
+"""
+
+
+def test_bounds_of_all_numbers():
+    classes = [*SECTIONS.values(), *LAWS.values(), PeriodicFactor, SplineFactor]
+    found = {}
+    for kind in sorted(set(classes), key=lambda x: x.__name__):
+        bounds = {name: x.bounds for name, x in about(kind).items() if x.bounds != Bounds()}
+        found[kind.__name__] = [
+            f"{name} {'>=' if x.closed else '>'} {x.low:g}"
+            + (f" <= {x.high:g}" if np.isfinite(x.high) else "")
+            for name, x in bounds.items()
+        ]
+    lines = BOUNDS.replace("\n  ", " ").strip().split("\n")
+    known = {kind: words.split(", ") for kind, words in (line.split(": ") for line in lines)}
+    assert {kind: words for kind, words in found.items() if words} == known
