@@ -158,6 +158,15 @@ def test_a_unit_without_fmi_says_what_went_wrong(tmp_path):
     unit.put_back(json.loads(json.dumps(kept)))
     assert unit.step(2.0) == ""
     assert unit.outputs == after
+    fresh = Unit(tmp_path)
+    before = fresh.kept()
+    fresh.put_back(json.loads(json.dumps(kept)))
+    assert fresh.step(2.0) == ""
+    assert fresh.outputs == after
+    fresh.put_back(before)
+    fresh.begin(0.0)
+    assert fresh.step(1.0) == ""
+    assert fresh.kept() == kept
 
 
 def test_what_a_unit_cannot_have_is_refused(tmp_path):

@@ -115,6 +115,7 @@ def test_contacts_bounce_with_their_restitution():
         root = np.sqrt(abs(1 - zeta**2))
         angle = np.arccos(zeta) if zeta < 1 else np.arccosh(zeta)
         assert np.exp(-2 * zeta / root * angle) == pytest.approx(coefficient, rel=1e-3)
+    assert float(damping_ratio(1.0)) == 0.0
     problem = jfric.Problem(
         ("z",),
         {

@@ -39,6 +39,18 @@ def test_folds_of_the_path_over_the_load_and_its_one_sided_derivatives():
     assert len(branch.steps) == 4
 
 
+def test_a_path_of_tiny_forces_and_lengths_is_the_same_path():
+    """Nothing is compared with a newton or a metre."""
+    tiny = 1e-10
+    small = jfric.set_parameters(LUMPED, {"load.normal.F": tiny, "contact.mu": 1.5})
+    (branch,) = jfric.trace(small, "load.tangential.F", 2.5 * tiny, -2.5 * tiny).branches
+    kinds = [point.kind for point in branch.special]
+    assert kinds == ["end", "mode change", "fold", "fold", "end"]
+    q = np.array([point.q for point in branch.special])
+    exact = [[0, 10 / 27], [0, 0], [0, 0], [0, -1], [-65 / 22, -50 / 11]]
+    np.testing.assert_allclose(q / tiny, exact, atol=1e-9)
+
+
 def test_disconnected_branches_and_derivatives_along_them():
     path = jfric.trace(lumped(-1.35, 0.0), "contact.mu", 0.0, 3.0)
     assert [len(b.special) for b in path.branches] == [2, 3]
