@@ -186,6 +186,23 @@ def test_reduction_has_the_lowest_frequencies_of_the_structure():
     np.testing.assert_allclose(few[:3], exact[:3], rtol=2e-2)
 
 
+def test_the_dynamic_problem_has_what_is_given():
+    reduced = jfric.reduce_structure(held_block(), 3)
+    first, *_, last = reduced.axes
+    problem = reduced.problem(
+        0.3, [2.0], time=1.5, damping=2e-5, e=0.4, initial={first: 1e-4, last: 2e-3}
+    )
+    np.testing.assert_allclose(problem.matrices.C, 2e-5 * np.asarray(reduced.K), rtol=1e-12)
+    np.testing.assert_array_equal(problem.matrices.M, reduced.M)
+    contacts = problem.resolved().elements["contact"].values()
+    assert {(float(c.e), float(c.law.mu)) for c in contacts} == {(0.4, 0.3)}
+    (load,) = problem.elements["load"].values()
+    assert float(load.F(0.7)) == 2.0
+    start = {name: float(x.q) for name, x in problem.initial.items() if x.q != 0.0}
+    assert start == {first: 1e-4, last: 2e-3}
+    assert float(problem.time.end) == 1.5
+
+
 @pytest.mark.slow
 def test_both_solvers_agree_on_the_shaken_reduced_structure():
     reduced = jfric.reduce_structure(held_block(), 3, mass_redistribution=True)
