@@ -118,6 +118,8 @@ def test_a_page_reaches_nothing(folder):
         assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=", found.split("<body>")[1])
         assert TITLE not in found
         assert text(TITLE) in found
+        assert "[friction]" in found
+        assert "no file holds" not in found
         # Drawing library included.
         assert len(found) < 2 * 2**20
 
@@ -311,6 +313,7 @@ def test_a_page_of_a_part_of_the_samples_shows_the_whole_box_and_says_so(monkeyp
     found = sweep_view.sweep_page(table, "sweep")
     words = "Of trajectory 2,731, chosen at random, of 8,192 values are on this page"
     assert words in found
+    assert "Python code, which no file holds." in found
     packed = held(found)["sweep"]["parameters"][0]["values"]["bytes"]
     shown = np.frombuffer(base64.b64decode(packed))
     shares = np.histogram(shown, bins=8, range=(0.0, 1.0))[0] / 2_731
