@@ -144,6 +144,10 @@ def test_friction_of_two_joints_with_wrong_masses():
             assert sum(found.values[n] for n in names) == pytest.approx(value, abs=0.03)
         else:
             assert found.values[name] == pytest.approx(value, abs=0.02)
+    for joint in LINKS:
+        (row,) = (x for x in str(found).splitlines() if x.strip().startswith(joint))
+        assert "viscous" in row
+        assert "constant" not in row
     # 0.02 N m of white noise behind the filter.
     other = found.unexplained(record(plain, seed=1))
     assert all(x < 0.01 for x in other.values())
