@@ -538,6 +538,74 @@ def test_json_schema_names_all_keys():
     assert "null" not in str(schema)
 
 
+#: Keys that a table cannot do without.
+NEEDED = """
+Along: dof
+Base: displacement
+BasinsTable: plane
+BesideTable: file, join, time
+Between: between
+Body: m, J
+BoucWen: k, beta, gamma
+CheckTable: quantity, expected
+ClippedTable: function
+ColumnTable: column
+Controller: reads, drives, kp
+Dahl: sigma, F_c
+Damper: c
+DiagramSpring: x, F
+DirectionalKnots: positive, negative
+DirectionalLoss: load, average, h
+DirectionalTable: positive, negative
+Drag: c
+Event: when
+FreeTable: between
+GapSpring: k_positive, k_negative, gap_positive, gap_negative
+Gear: bodies, radii
+Harmonic: amplitude
+Iwan: K_T, F_S, chi, beta
+Jenkins: k, R
+JenkinsCoupling: elements, k
+Joint: constraint
+Linear: times, values
+LinkSpring: points
+Load: F
+LuGre: sigma0, F_c, F_s, v_s
+MasingSpring: x, F
+Mass: m
+MaxwellSlip: k, R
+Motor: kt
+Pendulum: m, L
+Pin: points
+PolynomialSpring: k
+RampTable: rate
+RateState: N, mu0, a, b, D_c, V0
+ResponseTable: load, start, stop
+RobotTable: file
+Rolling: point, radius
+Samples: file
+Slider: point, line
+Spring: k
+State: rate
+StateFeedback: reads, drives, period, K
+StaticsTable: vary, start, stop
+Steps: times, values
+Stop: k
+Time: end
+UntilTable: function, end
+Velocity: moves
+Weld: points
+"""
+
+
+def test_keys_that_are_needed():
+    schema = json_schema()
+    assert schema["required"] == ["time"]
+    found = {name: part.get("required") for name, part in schema["$defs"].items()}
+    known = (line.split(": ") for line in NEEDED.strip().split("\n"))
+    assert {name: x for name, x in found.items() if x} == {n: x.split(", ") for n, x in known}
+
+
 VE0116 = Path(__file__).parent.parent / "configs" / "ve0116.toml"
 
 

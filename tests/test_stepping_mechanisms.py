@@ -313,6 +313,31 @@ def test_a_contact_that_joints_hold_closed_has_no_friction_to_tell():
         jfric.simulate(rubs)
 
 
+@pytest.mark.parametrize(
+    "solver",
+    [
+        pytest.param(jfric.EventDriven(adjoint="none"), marks=pytest.mark.slow),
+        jfric.MoreauJean(0.1),
+    ],
+)
+def test_friction_where_a_joint_holds_carries_nothing(solver):
+    elements = {
+        "mass": {x: jfric.Mass(x, 1.0) for x in "xy"},
+        "joint": jfric.Joint("y - 2*x"),
+        "load": jfric.Load("x", 3.0),
+        "friction": {
+            "held": jfric.Friction({"y": 1.0, "x": -2.0}, 0.5, N=1.0),
+            "free": jfric.Friction("x", 0.5, N=1.0),
+        },
+    }
+    found = jfric.simulate(jfric.Problem(["x", "y"], elements, time=1.0), solver, ts=[0.5, 1.0])
+    assert found.status == jfric.Status.OK
+    np.testing.assert_allclose(found.lambda_t, [[0.0, -0.5]] * 2, atol=1e-12)
+    np.testing.assert_array_equal(found.mode, [[jfric.Mode.STICK, jfric.Mode.SLIP_POS]] * 2)
+    # 5 kg are moved by 2.5 N.
+    np.testing.assert_allclose(found.v[:, 0], [0.25, 0.5], rtol=1e-12)
+
+
 def test_positions_that_are_not_found_on_joints_end_the_run():
     """Steps of a third of a turn."""
     thrown = jfric.set_parameters(pendulum(1.0, end=4.0), {"initial.y.v": 20.0})
