@@ -345,7 +345,8 @@ def test_links_that_are_all_fixed_take_no_part():
 
 
 def test_a_joint_that_moves_no_mass_has_a_sentence():
-    problem = jfric.Problem([], {"link": {"bar": jfric.Link(m=1.0)}}, time=1.0)
+    links = {"rod": jfric.Link(m=1.0, com=(1, 0, 0)), "bar": jfric.Link(parent="rod", m=1.0)}
+    problem = jfric.Problem([], {"link": links}, time=1.0)
     with pytest.raises(jfric.ProblemError, match=r"link.bar.m: the joint 'bar' moves no mass"):
         jfric.simulate(problem)
 
