@@ -267,3 +267,14 @@ def test_what_a_model_of_ones_own_decides_is_refused_beside_it(option, said):
     data, _ = measured(1)
     with pytest.raises(jfric.ProblemError, match=re.escape(said)):
         jfric.fit(Polynomial(), data, free(1), **option)
+
+
+def test_a_fit_starts_at_the_own_value_or_in_the_middle_of_the_bounds():
+    free = {
+        "a": jfric.Free(1.0, 4.0),
+        "b": jfric.Free(-1.0, 3.0, scale="linear"),
+        "c": jfric.Free(1.0, 4.0),
+        "d": jfric.Free(1.0, 4.0, init=3.5),
+    }
+    own = {path: np.array([x]) for path, x in zip("abcd", (9.0, -9.0, 3.0, 2.0), strict=True)}
+    np.testing.assert_allclose(lay_out(free, own, ["one"]).init, [2.0, 1.0, 3.0, 3.5], rtol=1e-14)

@@ -201,6 +201,9 @@ def test_the_dynamic_problem_has_what_is_given():
     start = {name: float(x.q) for name, x in problem.initial.items() if x.q != 0.0}
     assert start == {first: 1e-4, last: 2e-3}
     assert float(problem.time.end) == 1.5
+    condensed, _ = solved()
+    (load,) = condensed.problem(0.4, [2.5]).elements["load"].values()
+    assert float(load.F(0.0)) == 2.5
 
 
 @pytest.mark.slow
