@@ -211,6 +211,23 @@ def test_a_block_without_a_time_scale_of_its_own():
     assert np.array_equal(solution.mode[:, 3, 0] != jfric.Mode.STICK, np.abs(loads) > 0.8)
 
 
+def test_a_damped_oscillator_turns_round_at_each_half_of_its_period():
+    """From rest, under friction, until it sticks: m = 1, k = 4, c = 0.4."""
+    elements = {
+        "mass": jfric.Mass("x", 1.0),
+        "spring": jfric.Spring("x", 4.0),
+        "damper": jfric.Damper("x", 0.4),
+        "friction": jfric.Friction("x", limit=0.3),
+    }
+    start = {"x": jfric.InitialState(q=2.0)}
+    problem = jfric.Problem("x", elements, initial=start, time=12.0)
+    rows = jfric.simulate(problem, jfric.EventDriven(adjoint="none")).event_table()
+    half = np.pi / np.sqrt(4.0 - 0.04)
+    assert [row["to"] for row in rows[-2:]] == ["slip-", "stick"]
+    times = [row["time"] for row in rows if row["time"] > 0.0]
+    np.testing.assert_allclose(times, half * np.arange(1, len(times) + 1), rtol=1e-13)
+
+
 def test_the_pass_is_chosen_by_the_structure_of_the_problem():
     assert is_one_dof(prepare(_oscillator()))
     assert is_one_dof(prepare(_block()))
