@@ -1,6 +1,7 @@
 """Fits of models of one's own, whose least squares are known: jumps, many parameters, samples."""
 
 import re
+import types
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -8,9 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.signal
 
 import jfric
 from jfric.fits.free import lay_out
+from jfric.fits.minimise import _warmth
 from jfric.fits.model import AbstractModel, Prediction
 from jfric.fits.objective import AbstractLoss
 from jfric.fits.optimise.descents import Outcome
@@ -278,3 +281,18 @@ def test_a_fit_starts_at_the_own_value_or_in_the_middle_of_the_bounds():
     }
     own = {path: np.array([x]) for path, x in zip("abcd", (9.0, -9.0, 3.0, 2.0), strict=True)}
     np.testing.assert_allclose(lay_out(free, own, ["one"]).init, [2.0, 1.0, 3.0, 3.5], rtol=1e-14)
+
+
+def test_residuals_that_follow_each_other_make_a_search_warmer():
+    """In parameters that act in steps: by ``(1 + a)/(1 - a)``, where each residual is ``a`` times
+    the one before and noise; independent ones leave it as it is."""
+    noise = np.random.default_rng(0).normal(size=(2, 4000, 1))
+
+    def warmth(a):
+        r = scipy.signal.lfilter([1.0], [1.0, -a], noise, axis=1)
+        found = types.SimpleNamespace(residuals=r)
+        return _warmth(types.SimpleNamespace(linearised_at=lambda x: found), np.zeros(1))
+
+    assert warmth(0.8) == pytest.approx(9.0, rel=0.15)
+    assert warmth(0.0) == pytest.approx(1.0, abs=0.1)
+    assert warmth(-0.8) == 1.0
