@@ -75,6 +75,16 @@ class Coarse(Polynomial):
         return Polynomial()
 
 
+@pytest.mark.parametrize(("width", "nothing"), [(1e-6, False), (1e-10, True)])
+def test_a_check_tells_weak_parameters_from_those_that_do_nothing(width, nothing):
+    ranges = free(1) | {"a1": jfric.Free(-width, width, scale="linear")}
+    report = jfric.check(Polynomial(), measured(1)[0], ranges)
+    # A wave over 200 samples, in noise levels of 0.1.
+    assert report.influence["a1"] == pytest.approx(200.0 * width, rel=0.01)
+    said = [x.kind for x in report.findings if x.topic == "a1" and "does nothing" in x.message]
+    assert said == (["problem"] if nothing else [])
+
+
 @pytest.mark.parametrize("sigma", [0.02, 2.0, 60.0])
 def test_a_check_counts_the_error_of_steps_in_noise_levels(sigma):
     data = replace(measured(1)[0], sigma=sigma)
