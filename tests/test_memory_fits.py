@@ -178,6 +178,8 @@ def test_shares_and_steady_states_at_the_start():
     assert float(law.rate(v[0], steady, -1.0)) == pytest.approx(0.0, abs=1e-9)
     at_rest = with_starts(problem, {}, jnp.zeros(1)).elements["lugre"]["lugre"].z0
     assert float(at_rest) == 0.0
+    own = with_starts(problem, {"lugre.z0": 1e-4}, v).elements["lugre"]["lugre"].z0
+    assert float(own) == 1e-4
 
 
 @pytest.mark.slow
