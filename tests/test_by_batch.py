@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jfric.numerics.by_batch import Sizes, by_batch
+from jfric.numerics.by_batch import Sizes, by_batch, with_rates
 
 SIZES = Sizes(values=2, derivatives=3, sweep=0)
 
@@ -67,3 +67,29 @@ def test_several_directions_are_no_batch():
     second, form = jax.vmap(jax.jacfwd(first, has_aux=True))(points)
     np.testing.assert_array_equal(form, 2)
     np.testing.assert_allclose(second[0], expected, atol=1e-15)
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (2, 3)])
+def test_more_directions_than_one_program_takes(shape):
+    """Seven in groups of three, of inputs of any shape."""
+    x = jnp.arange(1.0, 1.0 + np.prod(shape, dtype=int)).reshape(shape)
+
+    def values(primals):
+        return [jnp.sin(primals[0])]
+
+    def both(count):
+        def of(primals, rates):
+            assert rates[0].shape == (count, *shape)
+            assert count <= 3
+            return values(primals), [jnp.cos(primals[0]) * rates[0]]
+
+        return of
+
+    rates = jnp.arange(7.0).reshape(7, *(1,) * len(shape)) + jnp.zeros(shape)
+
+    def along(rate):
+        return with_rates(values, both, [x], [rate], 3)
+
+    found, moved = jax.vmap(along)(rates)
+    np.testing.assert_allclose(found[0][0], np.sin(x))
+    np.testing.assert_allclose(moved[0], np.cos(x) * rates)

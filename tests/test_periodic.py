@@ -6,6 +6,7 @@ import functools
 import math
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -155,6 +156,10 @@ def test_stick_slip_finds_its_own_period():
     assert abs(orbit.multipliers[0] - 1.0) < 1e-13
     assert bool(orbit.stable)
     assert [row["to"] for row in orbit.event_table()] == ["slip-", "stick"]
+    edges = {jfric.Flag.GRAZING, jfric.Flag.TIE, jfric.Flag.SIMULTANEOUS}
+    edges |= {jfric.Flag.STEP_RESOLUTION, jfric.Flag.ONE_SIDED}
+    flagged = [eqx.tree_at(lambda o: o.flags, orbit, jnp.asarray(int(x))) for x in jfric.Flag]
+    assert {x for x, o in zip(jfric.Flag, flagged, strict=True) if not o.differentiable} == edges
 
 
 @pytest.mark.slow

@@ -115,6 +115,17 @@ def test_a_pendulum_over_its_limit_point():
     np.testing.assert_allclose(slope[far] * known[far], 1.0, rtol=1e-9)
 
 
+def test_a_pendulum_that_has_turned_twice_goes_the_same_way():
+    """How far a branch goes is told from where it starts."""
+    turned = 4.0 * np.pi
+    text = PENDULUM.replace("[load]", f"[initial.theta]\nq = {turned!r}\n[load]")
+    path = jfric.trace(loads(text).problem, "parameters.T", 0.0, 3.0, seeds=1)
+    assert kinds(path) == ["end", "mode change", "fold", "end"]
+    special = path.branches[0].special
+    np.testing.assert_allclose([x.parameter for x in special], [0.0, 0.5, 2.5, 0.0], atol=1e-12)
+    np.testing.assert_allclose(special[2].q, turned + np.pi / 2.0, atol=1e-7)
+
+
 @pytest.mark.slow
 def test_a_block_on_a_slope_that_tilts():
     """It sticks up to ``tan(tilt) = mu``, then the spring holds what friction leaves."""
