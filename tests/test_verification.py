@@ -238,6 +238,21 @@ def test_all_kernels_must_agree():
     assert len(results) == 2 * 5 + len(names)
 
 
+@pytest.mark.slow
+def test_kernels_are_compared_however_many_processes_are_given(tmp_path):
+    """Other processes send numbers back, no motions."""
+    for name, spring in (("a", ""), ("b", '[spring]\ndof = "x"\nk = 1\nx0 = 1\n')):
+        (tmp_path / f"{name}.toml").write_text(
+            'dofs = ["x"]\ntime = {end = 1}\n[mass]\ndof = "x"\nm = 1\n[friction]\ndof = "x"\n'
+            f'mu = 0.1\nN = 1\n[load]\ndof = "x"\nF = 1\n{spring}'
+            '[[check]]\nquantity = "max.v"\nexpected = 1\ntolerance = 9\nsource = "wide"\n'
+        )
+    results = jfric.verify([tmp_path], flow="exact", kernel="all", processes=2)
+    assert all(r.passed for r in results)
+    compared = "other positions than with the general kernel"
+    assert {r.case for r in results if r.quantity == compared} == {"a", "b"}
+
+
 def test_a_difference_between_kernels_is_named():
     job = dataclasses.replace(next(iter(listed_jobs("ve0116", "exact"))), kernel="general")
     problem, solution = oscillator()
