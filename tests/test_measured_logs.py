@@ -408,6 +408,11 @@ def test_two_clocks_are_joined_by_a_common_signal():
     np.testing.assert_array_equal(both.y["x"], x[np.searchsorted(t, both.t)])
     (remark,) = both.meta["remarks"]
     assert remark.startswith("the clock of s was found by x: t = 1.234")
+    # Wherever the sensors have their zeros.
+    away = jfric.join_records(
+        jfric.Experiment(t, y={"x": x + 50.0}), jfric.Experiment(own, y={"x": 400.0 - volts}), "x"
+    )
+    np.testing.assert_allclose(away.t, both.t, rtol=1e-9)
     # In the other order the scope has the clock.
     back = jfric.join_records(scope, drive, "x")
     assert abs(back.t[0]) < 1e-9
