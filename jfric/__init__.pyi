@@ -26,8 +26,10 @@ from .errors import ProblemError as ProblemError
 from .errors import SimulationError as SimulationError
 from .exports import FmuExport as FmuExport
 from .exports import MjcfExport as MjcfExport
+from .exports import UrdfExport as UrdfExport
 from .exports import export_fmu as export_fmu
 from .exports import export_mjcf as export_mjcf
+from .exports import export_urdf as export_urdf
 from .figures import animate as animate
 from .figures import plot as plot
 from .figures import plot_basins as plot_basins

@@ -266,3 +266,41 @@ def test_a_joint_that_mjcf_cannot_have_is_refused():
     ball = jfric.Problem([], {"link": {"a": jfric.Link("ball", m=1.0, J=(1, 1, 1, 0, 0, 0))}})
     with pytest.raises(jfric.ProblemError, match=r"link.a.joint: found 'ball', which cannot be"):
         jfric.export_mjcf(ball, compare=False)
+
+
+def test_a_robot_as_urdf_is_read_back(tmp_path):
+    """Masses, places, ranges, damping and friction; what URDF does not have is named."""
+    pytest.importorskip("mujoco")
+    links = {
+        "upper": jfric.Link(
+            dof="shoulder", at=(0, 0, 0.3), rpy=(0.1, -0.2, 0.3), axis=(0, 1, 0), m=2.0,
+            com=(0, 0.01, 0.2), J=(0.05, 0.04, 0.02, 1e-3, 2e-3, -3e-3), armature=0.02,
+        ),
+        "slide": jfric.Link("prismatic", "upper", axis=(0, 0, 1), m=0.5, J=(0.01,) * 3 + (0,) * 3),
+        "tool": jfric.Link("fixed", "slide", at=(0.1, 0, 0), m=0.3, J=(0.01,) * 3 + (0,) * 3),
+    }  # fmt: skip
+    elements = {
+        "link": links,
+        "damper": {"shoulder": jfric.Damper("shoulder", 0.7)},
+        "friction": {
+            "shoulder": jfric.Friction("shoulder", limit=1.5),
+            "slide": jfric.Friction("slide", limit=4.0),
+        },
+        "contact": {"low": jfric.Contact("slide", gap=0.2)},
+    }
+    found = jfric.export_urdf(jfric.Problem([], elements, time=1.0))
+    assert "shoulder: armature 0.02, which URDF does not have" in found.lost
+    found.write(tmp_path / "arm.urdf")
+    robot = jfric.read_robot(tmp_path / "arm.urdf", limits=True)
+    again = robot.elements
+    assert {k: float(x.limit(0.0)) for k, x in again["friction"].items()} == {
+        "shoulder": 1.5, "slide": 4.0,
+    }  # fmt: skip
+    assert float(again["damper"]["shoulder"].c) == 0.7
+    assert float(again["contact"]["slide_low"].gap) == 0.2
+    for name, link in links.items():
+        for field in ("at", "rpy", "m", "com", "J"):
+            value = getattr(again["link"][name], field)
+            np.testing.assert_allclose(value, getattr(link, field), atol=1e-12, err_msg=name)
+    with pytest.raises(jfric.ProblemError, match="link: found none; URDF holds links"):
+        jfric.export_urdf(machine())

@@ -14,10 +14,10 @@ from jfric.cli.values import names_in
 from jfric.errors import require_one_of
 
 if TYPE_CHECKING:
-    from jfric.exports import MjcfExport
+    from jfric.exports import MjcfExport, UrdfExport
     from jfric.files.config import Config
 
-FORMATS = ("mjcf", "fmu")
+FORMATS = ("mjcf", "urdf", "fmu")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +25,11 @@ class ExportSettings(options.OnSystem):
     """Settings of ``jfric export``."""
 
     to: str = setting(
-        "Format: mjcf (MuJoCo) or fmu (a unit of co-simulation).", "mjcf", metavar="NAME"
+        "Format: mjcf (MuJoCo), urdf (links) or fmu (a unit of co-simulation).",
+        "mjcf",
+        metavar="NAME",
     )
-    out: Path | None = setting("File to write; CONFIG with .xml or .fmu unless given.")
+    out: Path | None = setting("File to write; CONFIG with .xml, .urdf or .fmu unless given.")
     inputs: str | None = setting(
         "Functions of time that the other tool sets (fmu), with commas.", metavar="NAMES"
     )
@@ -58,12 +60,15 @@ def export(given: ExportSettings) -> None:
     MuJoCo's joints have frictionloss (Coulomb's law, softened); where the installed version has it,
     a law with a static limit becomes a bristle (LuGre).
     """
-    from jfric.exports import export_mjcf
+    from jfric.exports import export_mjcf, export_urdf
 
     require_one_of("--to", given.to, FORMATS)
     chosen = load_changed(given)
     if given.to == "fmu":
         _export_fmu(given, chosen)
+        return
+    if given.to == "urdf":
+        _write(given, chosen, export_urdf(chosen.problem))
         return
     with status(given.config.stem, "simulating" if given.compare else "writing"):
         found = export_mjcf(
@@ -73,10 +78,16 @@ def export(given: ExportSettings) -> None:
             timestep=given.timestep,
             compare=given.compare,
         )
-    path = given.out or Path(given.config.with_suffix(".xml").name)
+    _write(given, chosen, found)
+
+
+def _write(given: ExportSettings, chosen: Config, found: MjcfExport | UrdfExport) -> None:
+    """Write a model, and print what it does not represent."""
+    ending = ".xml" if given.to == "mjcf" else ".urdf"
+    path = given.out or Path(given.config.with_suffix(ending).name)
     found.write(path)
     tell(chosen.name, "bold")
-    if found.mujoco is not None:
+    if given.to == "mjcf" and found.mujoco is not None:
         _print_differences(found)
     tell("not represented:" if found.lost else "all is represented")
     for sentence in found.lost:

@@ -14,6 +14,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.exports.friction_of_joint import Form, require_form
 from jfric.exports.mjcf import Model, Row, build_model
+from jfric.exports.urdf import build_urdf
 from jfric.numerics.printing import printable
 from jfric.solvers.simulation import simulate
 from jfric.system.control import without_controllers
@@ -128,7 +129,24 @@ class Difference:
 
 @printable
 @dataclass(frozen=True)
-class MjcfExport:
+class UrdfExport:
+    """A robot as URDF, and its omissions.
+
+    ``xml``: the text of the file; ``lost``: label and sentence for each omission. Example: see
+    :func:`jfric.export_urdf`.
+    """
+
+    xml: str
+    lost: tuple[str, ...]
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the robot to a file."""
+        Path(path).write_text(self.xml, encoding="utf-8")
+
+
+@printable
+@dataclass(frozen=True)
+class MjcfExport(UrdfExport):
     """A model in MJCF, its omissions, and the difference of its motion from the exact one.
 
     ``xml``: the text of the file; ``lost``: label and sentence for each omission; ``differences``:
@@ -138,9 +156,6 @@ class MjcfExport:
     Example: see :func:`jfric.export_mjcf`.
     """
 
-    xml: str
-    #: Omissions of the model: label of the element, and the missing effect.
-    lost: tuple[str, ...]
     #: By degree of freedom; empty if nothing was simulated.
     differences: dict[str, Difference]
     #: By friction element: its creep in MuJoCo where the exact law rests.
@@ -148,9 +163,24 @@ class MjcfExport:
     #: Version of the MuJoCo that simulated, or None.
     mujoco: str | None
 
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file."""
-        Path(path).write_text(self.xml, encoding="utf-8")
+
+def export_urdf(problem: Problem) -> UrdfExport:
+    """The links of ``problem`` as a robot in URDF, for example one that has been identified.
+
+    Joints have their ``damping``, their friction (of Coulomb, static friction is that of sliding)
+    and, from contacts at their ends, their range. URDF has no inertia of drives, springs, loads and
+    gravity; these are listed in ``lost``. Returns a :class:`jfric.exports.UrdfExport`. Raises
+    :class:`jfric.ProblemError` without links, and for what :func:`jfric.export_mjcf` refuses::
+
+        >>> elbow = {
+        ...     "link": {"arm": jfric.Link(dof="elbow", m=1.0, J=(0.1, 0.1, 0.1, 0, 0, 0))},
+        ...     "friction": {"elbow": jfric.Friction("elbow", limit=0.5)},
+        ... }
+        >>> found = jfric.export_urdf(jfric.Problem([], elbow, time=1.0))
+        >>> '<dynamics friction="0.5" />' in found.xml
+        True
+    """
+    return UrdfExport(*build_urdf(build(problem)))
 
 
 def export_mjcf(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -106,15 +106,38 @@ class _Builder:
         return np.asarray(direction.vector(self.dofs), float)
 
 
+class Collected(NamedTuple):
+    """Elements of a problem by the joints and tendons that they act on, inertias of degrees of
+    freedom, hanging masses, functions of the motors, friction, and what is left out."""
+
+    builder: _Builder
+    inertia: dict[str, float]
+    hanging: dict[str, tuple[float, float, float]]
+    loads: list[Callable]
+    rows: list[Row]
+    lost: list[str]
+
+
 def build_model(
     problem: Problem, form: Form, presliding: float, timestep: float, *, bristles: bool
 ) -> Model:
-    """The model of ``problem``; raises :class:`jfric.ProblemError` for anything but a chain of
-    masses.
+    """The model of ``problem``; ``timestep`` [s], and the others: see :func:`collected`."""
+    problem = problem.resolved()
+    builder, inertia, hanging, loads, rows, lost = collected(
+        problem, form, presliding, bristles=bristles
+    )
+    weights = [float(x.g) for x in problem.section("gravity").values()]
+    gravity = next(iter([*weights, *(g for _, _, g in hanging.values())]), 0.0)
+    xml = _text(builder, inertia, hanging, gravity, timestep, ranges(problem, lost))
+    return Model(xml, builder.dofs, tuple(loads), tuple(rows), tuple(lost))
+
+
+def collected(problem: Problem, form: Form, presliding: float, *, bristles: bool) -> Collected:
+    """Elements of a resolved ``problem``; raises :class:`jfric.ProblemError` for anything but a
+    chain of masses.
 
     ``form``, ``presliding``: see :func:`joint_friction`; ``bristles``: whether MuJoCo has bristles.
     """
-    problem = problem.resolved()
     _require(problem)
     require_links(problem)
     builder = _Builder(problem, {dof: _Part() for dof in problem.dofs})
@@ -149,10 +172,7 @@ def build_model(
     for name, link in problem.section("link").items():
         for dof in link.coordinates(name):
             builder.joints[dof].add("armature", float(link.armature) + inertia[dof])
-    weights = [float(x.g) for x in problem.section("gravity").values()]
-    gravity = next(iter([*weights, *(g for _, _, g in hanging.values())]), 0.0)
-    xml = _text(builder, inertia, hanging, gravity, timestep, ranges(problem, lost))
-    return Model(xml, builder.dofs, tuple(loads), tuple(rows), tuple(lost))
+    return Collected(builder, inertia, hanging, loads, rows, lost)
 
 
 def _require(problem: Problem) -> None:

@@ -49,10 +49,10 @@ def _carried(
         if link.parent != parent:
             continue
         x, y, z, w = Rotation.from_euler("xyz", np.asarray(link.rpy, float)).as_quat()
-        place = f'pos="{_row(link.at)}" quat="{_row((w, x, y, z))}"'
+        place = f'pos="{row_text(link.at)}" quat="{row_text((w, x, y, z))}"'
         yield f"{indent}<body name={quoteattr(name)} {place}>"
         for dof in link.coordinates(name):
-            kind, axis = KINDS[link.joint], _row(link.axis)
+            kind, axis = KINDS[link.joint], row_text(link.axis)
             yield (
                 f'{indent}  <joint name={quoteattr(dof)} type="{kind}" axis="{axis}"'
                 f"{attributes[dof]}/>"
@@ -67,7 +67,8 @@ def _inertial(link: Link) -> str:
     m, J = float(link.m), np.asarray(link.J, float)
     least = np.array([LIGHT, LIGHT, LIGHT, 0.0, 0.0, 0.0])
     J = J if J[:3].all() else J + least
-    return f'<inertial pos="{_row(link.com)}" mass="{max(m, LIGHT)!r}" fullinertia="{_row(J)}"/>'
+    place = f'pos="{row_text(link.com)}" mass="{max(m, LIGHT)!r}"'
+    return f'<inertial {place} fullinertia="{row_text(J)}"/>'
 
 
 def ranges(problem: AbstractProblem, lost: list[str]) -> dict[str, tuple[float, float]]:
@@ -96,5 +97,6 @@ def range_text(low: float = -np.inf, high: float = np.inf) -> str:
     return f' limited="true" range="{low!r} {high!r}"'
 
 
-def _row(values: Iterable[Any]) -> str:
+def row_text(values: Iterable[Any]) -> str:
+    """Numbers as the text of an attribute."""
     return " ".join(repr(float(x) + 0.0) for x in values)
