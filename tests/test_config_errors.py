@@ -340,7 +340,7 @@ MISTAKES = [
             "tangent, mu, mu_s, mu_d, "
             "v_s, exponent, mu_v, peak, speeds, curve, monotone, law, gap, e, belt, impact, "
             "sliding, point, line, circle, polygon, radius, circle_radius, inside, plane, surface, "
-            "sphere, sphere_radius"
+            "sphere, sphere_radius, contact_radius"
         ),
     ),
     (

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
@@ -32,8 +33,9 @@ class ContactProblem(eqx.Module):
     on a normal force of this problem.
 
     ``planes``: pairs of tangents in one plane. Their limits are the half axes of the ellipse, equal
-    to both sides, and both are decided. Both tangents of a unilateral contact have a normal; only
-    the normal of the first one carries.
+    to both sides, and both are decided. All tangents of a unilateral contact have a normal; only
+    the normal of the first one carries. A third tangent is the spin of a disc
+    (:mod:`jfric.contact.rules.discs`) with one of the ``radii``, which has one for each plane.
     """
 
     D: Float[Array, "m m"]
@@ -46,6 +48,7 @@ class ContactProblem(eqx.Module):
     cap_positive: Float[Array, " nt"]
     cap_negative: Float[Array, " nt"]
     planes: Planes = eqx.field(static=True, default=())
+    radii: Float[Array, " p"] | None = None
 
     @property
     def nt(self) -> int:
@@ -60,8 +63,8 @@ class ContactProblem(eqx.Module):
     @property
     def carriers(self) -> np.ndarray:
         """Tangents of unilateral contacts whose normals carry; in a plane only the first one."""
-        second = [j for _, j in self.planes]
-        return np.asarray([i for i in range(self.nf, self.nt) if i not in second], int)
+        again = [j for _, *others in self.planes for j in others]
+        return np.asarray([i for i in range(self.nf, self.nt) if i not in again], int)
 
     @property
     def own(self) -> np.ndarray:
@@ -70,17 +73,23 @@ class ContactProblem(eqx.Module):
         carriers = self.carriers
         own = np.full((self.nt,), carriers.shape[0])
         own[carriers] = np.arange(carriers.shape[0])
-        for i, j in self.planes:
-            own[j] = own[i]
+        for i, *others in self.planes:
+            own[others] = own[i]
         return own
 
     @property
     def partner(self) -> np.ndarray:
-        """Index of the other tangent in the plane of each tangent; its own index along a line."""
+        """Index of the other tangent in the plane of each tangent; its own index along a line, and
+        of a spin."""
         found = np.arange(self.nt)
-        for i, j in self.planes:
+        for i, j, *_ in self.planes:
             found[i], found[j] = j, i
         return found
+
+    @property
+    def discs(self) -> np.ndarray:
+        """Tangents (d, 3) of each disc that slips and spins."""
+        return np.asarray([own for own in self.planes if len(own) > 2], int).reshape(-1, 3)
 
     def of_tangents(self, x: Array, otherwise) -> Array:
         """Entry of ``x`` for each tangent's normal (nt,); ``otherwise`` where limits are given."""
@@ -123,11 +132,15 @@ class ContactProblem(eqx.Module):
             rows, stretch = p.kept(), jnp.ones((p.kept().shape[0],), D.dtype)
             D, gamma, touching = D[np.ix_(rows, rows)], gamma[rows], touching[p.carriers - nf]
             limit = p.cap_positive.at[nf:].add(p.mu_positive)
-            for i, j in p.planes:
+            for k, (i, j, *spin) in enumerate(p.planes):
                 stretch = stretch.at[j].set(rules.ratio_of(jnp.stack([limit[i], limit[j]])))
+                if spin and p.radii is not None:
+                    stretch = stretch.at[spin[0]].set(p.radii[k])
             D, gamma = D * stretch[:, None] * stretch[None, :], gamma * stretch
             diagonal = diagonal_of(D)
             mean = diagonal.at[:nt].set(0.5 * (diagonal[:nt] + diagonal[p.partner]))
+            if (discs := p.discs).size:
+                mean = mean.at[discs].set(jnp.mean(diagonal[discs], axis=1, keepdims=True))
         weight = select(mean > 0, mean, 1.0) ** -0.5
         factor = weight if stretch is None else weight * stretch
         along = factor[:nt]
@@ -158,7 +171,8 @@ def natural_map(
         F(P) = P - proj(P - gamma) = 0
         normals       proj(x) = max(x, 0)
         one tangent   proj(x) = x clipped to the limits of friction
-        a plane       proj(x) = the point of the disc nearest to x, of the radius c+
+        a plane       proj(x) = the point nearest to x of the circle of the radius c+, or of the
+                      limits of a disc that also spins
 
     with the limits under the normal impulses ``max(P_N - gamma_N, 0)``. The problem, also that of
     :func:`modes_of` and :func:`residual_in_units`, has the units of
@@ -175,8 +189,11 @@ def natural_map(
         squared = _squared(p, tangent)
         outside = squared > upper**2
         length = jnp.sqrt(select(outside, squared, 1.0))
-        disc = select(outside, tangent * upper / length, tangent)
-        friction = select(_alone(p), friction, disc)
+        nearest = select(outside, tangent * upper / length, tangent)
+        friction = select(_alone(p), friction, nearest)
+    if (discs := p.discs).size:
+        nearest = jax.vmap(rules.disc_nearest)(tangent[discs], upper[discs[:, 0]])
+        friction = friction.at[discs].set(nearest)
     friction = select(p.decided, friction, p.kept_sliding(upper, lower))
     return impulse - jnp.concatenate([friction, normal])
 
@@ -192,6 +209,9 @@ def modes_of(
     if p.planes:
         both = select(_squared(p, tangent) > upper**2, Mode.SLIP_POS, Mode.STICK)
         mode = select(_alone(p), mode, both)
+    if (discs := p.discs).size:
+        outside = jax.vmap(rules.disc_gauge)(tangent[discs]).size > upper[discs[:, 0]]
+        mode = mode.at[discs].set(select(outside, Mode.SLIP_POS, Mode.STICK)[:, None])
     mode = select(p.decided, mode, rules.slip(p.sliding >= 0))
     closed = p.of_tangents(p.touching & (normal > 0.0), True)
     return select(closed, mode, Mode.OPEN).astype(jnp.int32)

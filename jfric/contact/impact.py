@@ -62,19 +62,20 @@ def solve_impact(
     *,
     independent: bool,
     planes: Planes = (),
+    radii: Float[Array, " p"] | None = None,
     size: Float[Array, " m"] | None = None,
 ) -> ImpactResult:
     """Velocities and impulses after an impact.
 
     ``velocity``: relative velocities before, tangents then normals. ``touching``: unilateral
     contacts with zero gap. Coefficients: for sliding to either side; in ``planes`` those of each
-    direction. ``tolerance``: velocities below it count as zero. ``size``: diagonal of ``D`` without
-    joints, where joints cancel a part of it.
+    direction; ``radii``: see :class:`ContactProblem`. ``tolerance``: velocities below it count as
+    zero. ``size``: diagonal of ``D`` without joints, where joints cancel a part of it.
     """
     nt = velocity.shape[0] - touching.shape[0]
     rebound = rules.restitution(velocity[nt:], velocity[nt:], e)
     target = jnp.concatenate([velocity[:nt], rebound])
-    laws = _laws(D, target, touching, kinetic_positive, kinetic_negative, planes)
+    laws = _laws(D, target, touching, kinetic_positive, kinetic_negative, planes, radii)
     # The modes are discrete: they are found without derivatives, the impulses with them.
     still, before, tolerance = jax.lax.stop_gradient((laws, velocity, tolerance))
     near = jnp.maximum(
@@ -96,14 +97,14 @@ def _obey(laws: ContactProblem, impulse, change, near) -> Bool[Array, ""]:
     return jnp.all(jnp.abs(missed) <= near)
 
 
-def _laws(D, target, touching, positive, negative, planes: Planes) -> ContactProblem:
+def _laws(D, target, touching, positive, negative, planes: Planes, radii) -> ContactProblem:
     nt, nf = target.shape[0] - touching.shape[0], target.shape[0] - 2 * touching.shape[0]
     rubs = touching & ((positive[nf:] != 0.0) | (negative[nf:] != 0.0))
     zero = jnp.zeros((nt,), D.dtype)
     # Friction elements take no part: an active row would transmit an impulse.
     decided = jnp.concatenate([jnp.zeros((nf,), bool), rubs])
     limits = positive[nf:], negative[nf:], zero, zero
-    return ContactProblem(D, target, decided, touching, zero, *limits, planes)
+    return ContactProblem(D, target, decided, touching, zero, *limits, planes, radii)
 
 
 def _along_lines(
@@ -185,7 +186,8 @@ def _shared(p: ContactProblem, velocity, change, near, mode):
 def _rests(p: ContactProblem, sliding, near) -> Bool[Array, " nt"]:
     """Whether each tangent (nt,) rests at these ``sliding`` velocities."""
     rests = p.decided & (jnp.abs(sliding) <= near[: p.nt])
-    return rests & rests[p.partner] if p.planes else rests
+    found = rests & rests[p.partner] if p.planes else rests
+    return found.at[p.discs].set(rests[p.discs].all(axis=1, keepdims=True))
 
 
 def _in_planes(
@@ -227,6 +229,9 @@ def _equations(p: ContactProblem, mode, impulse) -> Float[Array, " m"]:
     moves = ~stick & (squared > 0)
     both = upper * sliding / jnp.sqrt(select(moves, squared, 1.0))
     limit = select(p.partner == np.arange(nt), one, select(moves, both, 0.0))
+    if (discs := p.discs).size:
+        ratio = jax.vmap(rules.disc_friction)(sliding[discs])
+        limit = limit.at[discs].set(upper[discs[:, :1]] * ratio)
     friction = impulse[:nt] + select(mode == Mode.OPEN, 0.0, limit)
     normal = select(mode[p.carriers] == Mode.OPEN, impulse[nt:], gamma[nt:])
     return jnp.concatenate([select(stick, sliding, friction), normal])

@@ -53,11 +53,13 @@ def gauss_seidel(
 def sweep(problem: ContactProblem, impulse: Float[Array, " m"]) -> Float[Array, " m"]:
     """Impulses (m,) after one sweep over friction along lines, then over friction in planes."""
     p, nt, nf = problem, problem.nt, problem.nf
-    own, planes = p.own, np.asarray(p.planes, int).reshape(-1, 2)
-    lines = np.setdiff1d(np.arange(nt), planes)
-    groups = [(lines, _along_a_line)]
-    for here, rows in ((planes[:, 0] < nf, planes), (planes[:, 0] >= nf, _rows(nt, own, planes))):
-        groups.append((rows[here], _in_plane))
+    lines = np.setdiff1d(np.arange(nt), [row for own in p.planes for row in own])
+    groups: list[tuple[np.ndarray, Callable]] = [(lines, _along_a_line)]
+    for count in (2, 3):
+        planes = np.asarray([own for own in p.planes if len(own) == count], int)
+        planes = planes.reshape(-1, count)
+        given, others = planes[planes[:, 0] < nf], planes[planes[:, 0] >= nf]
+        groups += [(given, _with_limit), (_rows(nt, p.own, others), _in_plane)]
     for rows, of_one in groups:
         if rows.shape[0]:
             at = jnp.asarray(rows)
@@ -68,7 +70,7 @@ def sweep(problem: ContactProblem, impulse: Float[Array, " m"]) -> Float[Array, 
 
 
 def _rows(nt: int, own, planes) -> np.ndarray:
-    """Rows (p, 3) of both tangents and the normal of each plane."""
+    """Rows of the tangents and the normal of each plane."""
     return np.concatenate([planes, nt + own[planes[:, :1]]], axis=1)
 
 
@@ -96,26 +98,49 @@ def _along_a_line(p: ContactProblem, at, x):
     return x.at[i].set(select(p.decided[i], friction, kept))
 
 
+def _held(block, free, limit):
+    """Friction of a plane, of two tangents or of a disc, that holds best."""
+    if free.shape[0] > 2:
+        return rules.disc_holding(block, free, limit, 0.0).friction
+    return rules.holding_friction(block, free, jnp.ones((2,), free.dtype), limit)
+
+
+def _size(friction):
+    """The limit that friction in a plane needs."""
+    if friction.shape[0] > 2:
+        return rules.disc_gauge(friction).size
+    return jnp.sqrt(jnp.sum(friction**2))
+
+
+def _free(p: ContactProblem, at, x):
+    """Own impulses of the rows ``at``, their velocities without these, and the matrix of both."""
+    own, block = x[at], p.D[at][:, at]
+    return own, p.gamma[at] + p.D[at] @ x - block @ own, block
+
+
+def _with_limit(p: ContactProblem, at, x):
+    """Impulses after the friction in the tangents ``at``, which has a given limit, is solved."""
+    _, free, block = _free(p, at, x)
+    limit = select(p.decided[at[0]], p.cap_positive[at[0]], 0.0)
+    return x.at[at].set(_held(block, free, limit))
+
+
 def _in_plane(p: ContactProblem, at, x):
-    """Impulses after the contact in the rows ``at`` (both tangents; for a unilateral contact the
-    normal, too) is solved. If it slides, its normal impulse uses the latest ratio of friction."""
-    own, block, ones = x[at], p.D[at][:, at], jnp.ones((2,), x.dtype)
-    free = p.gamma[at] + p.D[at] @ x - block @ own
+    """Impulses after the contact in the rows ``at``, tangents and a normal, is solved. If it
+    slides, its normal impulse uses the latest ratio of friction."""
+    own, free, block = _free(p, at, x)
     rubs, limit = p.decided[at[0]], p.cap_positive[at[0]]
-    if at.shape[0] == 2:
-        held = rules.holding_friction(block, free, ones, select(rubs, limit, 0.0))
-        return x.at[at].set(held)
-    mu, normal = p.mu_positive[at[0] - p.nf], block[2, 2]
-    ratio = own[:2] / select(own[2] > 0, own[2], 1.0)
-    given = normal + jnp.sum(block[2, :2] * ratio)
-    pressed = jnp.maximum(-free[2] / select(given > 0, given, normal), 0.0)
-    pushed = free[:2] + block[:2, 2] * pressed
+    mu, normal = p.mu_positive[at[0] - p.nf], block[-1, -1]
+    ratio = own[:-1] / select(own[-1] > 0, own[-1], 1.0)
+    given = normal + jnp.sum(block[-1, :-1] * ratio)
+    pressed = jnp.maximum(-free[-1] / select(given > 0, given, normal), 0.0)
+    pushed = free[:-1] + block[:-1, -1] * pressed
     sliding = select(rubs, limit + mu * pressed, 0.0)
-    slid = jnp.append(rules.holding_friction(block[:2, :2], pushed, ones, sliding), pressed)
+    slid = jnp.append(_held(block[:-1, :-1], pushed, sliding), pressed)
     holding = -matvec(inverse(block), free)
-    most = limit + mu * holding[2]
-    sticks = rubs & (holding[2] >= 0) & (jnp.sum(holding[:2] ** 2) <= most * most)
-    carries = p.touching[at[2] - p.nt] & (normal > 0) & (free[2] < 0)
+    most = limit + mu * holding[-1]
+    sticks = rubs & (holding[-1] >= 0) & (_size(holding[:-1]) <= most)
+    carries = p.touching[at[-1] - p.nt] & (normal > 0) & (free[-1] < 0)
     return x.at[at].set(select(carries, select(sticks, holding, slid), 0.0))
 
 

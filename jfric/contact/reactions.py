@@ -39,8 +39,8 @@ UNMOVED = 100.0
 FEW_ROWS = 2
 
 
-#: The two components of each unilateral contact with friction in a plane, which share one gap.
-Planes = tuple[tuple[int, int], ...]
+#: The components of each unilateral contact with friction in a plane, which share one gap.
+Planes = tuple[tuple[int, ...], ...]
 
 
 class Coupling(NamedTuple):
@@ -88,8 +88,8 @@ def coupling(
     carrier = None
     if planes:
         carrier = np.arange(mode.shape[0] - n_friction)
-        for i, j in planes:
-            carrier[j - n_friction] = i - n_friction
+        for i, *others in planes:
+            carrier[np.asarray(others) - n_friction] = i - n_friction
     return Coupling(ratio, carrier)
 
 
@@ -102,8 +102,8 @@ def active_rows(mode: Int[Array, " nt"], n_friction: int, planes: Planes = ()) -
     """Rows that hold an equation: tangents that stick and normals that are closed, one normal for
     each of the :data:`Planes`."""
     closed = mode[n_friction:] != Mode.OPEN
-    for _, j in planes:
-        closed = closed.at[j - n_friction].set(False)
+    for _, *others in planes:
+        closed = closed.at[np.asarray(others) - n_friction].set(False)
     return jnp.concatenate([mode == Mode.STICK, closed])
 
 

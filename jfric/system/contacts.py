@@ -24,7 +24,7 @@ from jfric.system.description import (
     with_short_names,
 )
 from jfric.system.direction import Direction, kind
-from jfric.system.elements import Contact, Gap
+from jfric.system.elements import AXES, Contact, Gap
 from jfric.system.fields import Scalar
 from jfric.system.functions import AbstractFunction
 from jfric.system.law_checks import refuse_axes
@@ -101,7 +101,9 @@ def force_unit(problem: AbstractProblem, contact: str, field: str = "tangent") -
     direction = getattr(element, "direction", None) or getattr(element, field, None)
     if direction and any(map(is_state_axis, direction.names)):
         return "A/s"
-    return "N m" if direction and kind(direction, problem.dofs) == "rotation" else "N"
+    spins = field == "tangent" and getattr(element, "sliding", None) == AXES[-1]
+    turns = direction and kind(direction, problem.dofs) == "rotation"
+    return "N m" if turns or spins else "N"
 
 
 def contact_units(problem: AbstractProblem) -> dict[str, str]:

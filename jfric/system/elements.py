@@ -23,7 +23,7 @@ from jfric.system.friction import Friction as Friction
 from jfric.system.friction import along_plane, as_belt
 from jfric.system.functions import AbstractFunction
 from jfric.system.hysteresis import HYSTERESIS, AbstractHysteresis, JenkinsCoupling
-from jfric.system.laws import LAWS, AbstractLaw, as_law
+from jfric.system.laws import LAWS, AbstractLaw, Contensou, Coulomb, as_law
 from jfric.system.line_elements import AbstractForce as AbstractForce
 from jfric.system.line_elements import (
     Base,
@@ -64,8 +64,8 @@ def _gap(value) -> Any:
     return value if isinstance(value, Gap) else scalar(value)
 
 
-#: The directions of sliding of a contact in space.
-AXES = ("first", "second")
+#: The directions of a contact in space, the last for the spin about its normal.
+AXES = ("first", "second", "normal", "spin")
 #: Names of degrees of freedom.
 _NAME = re.compile(r"[\w-]+")
 
@@ -118,7 +118,10 @@ class Contact(eqx.Module):
     touches a ``surface``, the plane of the first two axes of the ``"ground"``, of a link or of a
     point of a link, free on the side of the third axis; or a ``sphere`` of ``sphere_radius`` round
     another point, from outside or ``inside``. Friction acts in the tangent plane; sliding is
-    measured along the first two axes.
+    measured along the first two axes. With a ``contact_radius`` [m] the contact is a disc under an
+    even pressure, with one coefficient ``mu``: friction also brakes the spin about the normal, and
+    depends on slip and spin together (:class:`jfric.laws.Contensou`). The torque is the component
+    ``contact.3``; impulses of an impact have the same limits.
 
     ``plane``, in place of ``tangent`` and ``sliding``: two directions at right angles to each
     other, each like ``tangent``, or a function like ``sliding``. Friction then acts in a plane as
@@ -178,6 +181,7 @@ class Contact(eqx.Module):
     surface: str | None = eqx.field(default=None, **written("text"))
     sphere: str | None = eqx.field(default=None, **written("text"))
     sphere_radius: Scalar = eqx.field(default=None, **holds("length", at_least=0.0, fixed=True))
+    contact_radius: Scalar = eqx.field(default=None, **holds("length", above=0.0, fixed=True))
     symbol: ClassVar[str] = "contact"
     shown: ClassVar[tuple[str, ...]] = ("gap", "e")
 
@@ -185,9 +189,14 @@ class Contact(eqx.Module):
         """One contact for each direction of sliding: this one, or those of a plane."""
         if self.partner is not None and self.law is not None:
             belts: Any = self.belt if isinstance(self.belt, tuple) else (self.belt,) * 2
+            first, second, _, spin = AXES
+            along = {axis: self.law.along(i) for i, axis in enumerate((first, second))}
+            if self.contact_radius is not None and isinstance(self.law, Coulomb):
+                disc = Contensou(self.law.mu, self.contact_radius)
+                along = dict.fromkeys((first, second, spin), disc)
             return [
-                replace(self, law=self.law.along(i), belt=belts[i], sliding=axis)
-                for i, axis in enumerate(AXES)
+                replace(self, law=law, belt=belt, sliding=axis)
+                for (axis, law), belt in zip(along.items(), (*belts, None), strict=False)
             ]
         if self.plane is None:
             return [self]

@@ -34,6 +34,12 @@ def _with(problem: AbstractProblem, field: str, *sections: str) -> list[str]:
     return [f"{label}.{field}" for label, x in found if getattr(x, field, None) is not None]
 
 
+def _planes(problem: AbstractProblem) -> list[str]:
+    found = problem.labelled("friction", "contact").items()
+    rows = {label: x for label, x in found if len(x.rows()) > 1}
+    return [label if x.plane is None else f"{label}.plane" for label, x in rows.items()]
+
+
 def _pins(problem: AbstractProblem) -> list[str]:
     return [f"{label}.mu" for label, x in problem.labelled("pin").items() if x.law is not None]
 
@@ -94,9 +100,7 @@ FEATURES: dict[str, Feature] = {
     "position": Feature(
         "friction that depends on position", lambda p: _with(p, "position", "friction"), _SMOOTH
     ),
-    "planes": Feature(
-        "friction in a plane", lambda p: _with(p, "plane", "friction", "contact"), _STEPS
-    ),
+    "planes": Feature("friction in a plane", _planes, _STEPS),
     "pins": Feature("friction in a pin", _pins, ("event-driven",)),
     "belts": Feature(
         "a moving surface",

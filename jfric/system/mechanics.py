@@ -393,10 +393,15 @@ class Mechanics(eqx.Module):
         return np.isin(np.arange(self.n_contacts), rows) if rows.size else False
 
     @property
-    def contact_planes(self) -> tuple[tuple[int, int], ...]:
-        """First two components of the :attr:`planes` of unilateral contacts. The second component
-        has the gap of the first, which carries the normal force of both."""
-        return tuple((i, j) for i, j, *_ in self.planes if i >= self.n_friction)
+    def contact_planes(self) -> tuple[tuple[int, ...], ...]:
+        """The :attr:`planes` of unilateral contacts. The other components have the gap of the
+        first, which carries the normal force of all."""
+        return tuple(own for own in self.planes if own[0] >= self.n_friction)
+
+    @property
+    def rubbing(self) -> np.ndarray:
+        """All components of the :attr:`contact_planes`."""
+        return np.asarray([row for own in self.contact_planes for row in own], int)
 
     def functions(self) -> list[AbstractFunction]:
         """All functions of time in the equations."""
@@ -485,7 +490,7 @@ class WithContacts(eqx.Module):
         if mechanics.tied is not None:
             return False
         # The second component of friction in a plane has the normal of the first.
-        again = {j for _, j in mechanics.contact_planes}
+        again = {j for _, *others in mechanics.contact_planes for j in others}
         rows = [*enumerate(mechanics.contacts)]
         used = [c.tangent.only for _, c in rows if not c.frictionless]
         used += [c.normal.only for i, c in rows if i >= self.nf and i not in again]

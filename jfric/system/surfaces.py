@@ -6,6 +6,8 @@ the relative velocity of their material at ``x``, measured along the first two a
 
     g = n . (c - o) - r + gap,    x = c - r n,    gamma = e_i . (v_A(x) - v_B(x))
 
+Where friction brakes the spin, its velocity is ``n . (omega_A - omega_B)``.
+
 A second sphere, of radius ``R`` about ``o``, has ``g = |c - o| - r - R + gap`` with the normal from
 its centre. Where it is hollow, ``g = (C^2 - |c - o|^2)/(2 C)`` with the clearance ``C = R - r +
 gap`` is smooth at its centre, and has the same slope where they touch. The axes there are those of
@@ -28,6 +30,7 @@ from jfric.errors import ProblemError
 from jfric.system.body import GROUND, moving
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import AXES, Contact, Gap
+from jfric.system.laws import Coulomb, Directional, PerAxis
 from jfric.system.places import require_reference
 from jfric.system.position_functions import Instant
 from jfric.system.state_function import Rate
@@ -75,8 +78,8 @@ class OnSurface(eqx.Module):
         return self.directions(*self._placed(self.tree.grounded(q))).distance + self.gap
 
     def seen(self, q, v) -> Instant:
-        """Gaps, with the relative velocities of the material along the three directions (c, 3, n),
-        and their rates (c, 3) without accelerations."""
+        """Gaps, with the relative velocities of the material along the three directions, and
+        that of spin (c, 4, n), and their rates (c, 4) without accelerations."""
         here = self.tree.positions(q)
         motion, sides = self.tree.motion(here, v), self._sides()
         centre, partner = self._placed(here.frames)
@@ -90,7 +93,9 @@ class OnSurface(eqx.Module):
         (distance, at, E), (_, at_rate, E_rate) = jax.jvp(
             self.directions, (centre, partner), (carried, turned)
         )
-        speed, rate, W = 0.0, 0.0, 0.0
+        speed, rate, W, spin, spin_rate = 0.0, 0.0, 0.0, 0.0, 0.0
+        n, n_rate = E[:, :, 2], E_rate[:, :, 2]
+        along_n = jnp.concatenate([n, jnp.zeros_like(n)], axis=1)[:, :, None]
         for sign, i in ((1.0, 0), (-1.0, 1)):
             arm = at - about[i]
             speed = speed + sign * moved(V[i], about[i], at)
@@ -98,12 +103,15 @@ class OnSurface(eqx.Module):
                 moved(A[i], about[i], at)
                 + jnp.einsum("cij,cj->ci", products(V[i][:, :3], CROSS), at_rate)
             )
-            # Forces along the three directions, by the twists of the coordinates.
+            spin, spin_rate = spin + sign * V[i][:, :3], spin_rate + sign * A[i][:, :3]
+            # Forces along the three directions and a torque, by the twists of the coordinates.
             torque = products(arm, CROSS) @ E
-            force = jnp.concatenate([torque, E], axis=1)
+            force = jnp.concatenate([jnp.concatenate([torque, E], axis=1), along_n], axis=2)
             power = jnp.einsum("cia,ni->can", force, here.twists)
             W = W + sign * jnp.asarray(self.tree.behind[sides[i]], q.dtype)[:, None, :] * power
         bias = jnp.einsum("cia,ci->ca", E_rate, speed) + jnp.einsum("cia,ci->ca", E, rate)
+        about_n = jnp.sum(n_rate * spin + n * spin_rate, axis=1, keepdims=True)
+        bias = jnp.concatenate([bias, about_n], axis=1)
         W_all = jnp.zeros((*W.shape[:2], q.shape[0]), q.dtype).at[:, :, self.tree.columns].set(W)
         return Instant(distance + self.gap, W_all, jnp.zeros_like(bias), bias)
 
@@ -149,7 +157,7 @@ class InSphere(OnSphere):
 
 
 class Sliding(eqx.Module):
-    """Sliding velocity of a contact along one of its directions."""
+    """Sliding velocity of a contact along one of its directions, or its spin."""
 
     of: OnSurface
     axis: int = eqx.field(static=True)
@@ -177,7 +185,7 @@ class Touching(eqx.Module):
         seen = [group.seen(q, v) for group in self.groups]
         value, W, _, bias = (jnp.concatenate(x) for x in zip(*seen, strict=True))
         every = np.asarray([*self.gaps, *self.slides])
-        here = every[:, 1] * 3 + every[:, 2]
+        here = every[:, 1] * len(AXES) + every[:, 2]
         return Instant(
             rows(value, every[:, 1]),
             rows(W.reshape(-1, W.shape[2]), here),
@@ -191,7 +199,7 @@ def together_in_space(displacements: Iterable[tuple[int, Any]]) -> Touching | No
     gaps, slides, every = [], [], []
     for row, function in displacements:
         if isinstance(function, OnSurface):
-            gaps.append((row, function, 2))
+            gaps.append((row, function, AXES.index("normal")))
         elif isinstance(function, Rate) and isinstance(function.function, Sliding):
             slides.append((row, function.function.of, function.function.axis))
     if not gaps:
@@ -288,6 +296,15 @@ def require_in_space(problem: AbstractProblem, where: str, contact: Contact) -> 
         raise ProblemError(
             f"{where}.point: {element_label('link', name)} and its partner are fixed to the "
             "ground; one of both must move"
+        )
+    law = contact.law
+    if contact.contact_radius is not None and (
+        not isinstance(law, Coulomb) or law.holding(PerAxis) or law.holding(Directional)
+    ):
+        found = "no law" if law is None else f"the law {type(law).__name__}"
+        raise ProblemError(
+            f"{where}.contact_radius: found {found} beside it; friction of a disc that slips and "
+            "spins has one coefficient mu"
         )
     if contact.sphere is None and (contact.sphere_radius is not None or contact.inside):
         field = "inside" if contact.inside else "sphere_radius"

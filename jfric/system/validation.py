@@ -210,6 +210,10 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
         require_coupling(problem, where, element)
     if isinstance(element, Contact) and element.partner is not None:
         require_in_space(problem, where, element)
+    elif isinstance(element, Contact) and element.contact_radius is not None:
+        raise ProblemError(
+            f"{where}.contact_radius: is given without surface or sphere, which it needs"
+        )
     elif isinstance(element, Contact) and element.point is not None:
         require_touching(problem, where, element)
     elif isinstance(element, Contact):

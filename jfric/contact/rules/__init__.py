@@ -8,7 +8,10 @@ Signs: the sliding velocity ``gamma`` is positive in ``SLIP_POS``, where frictio
 ``-mu N``; a gap is positive when open; normal forces are positive when they push.
 """
 
+from jfric.contact.rules.discs import disc_friction as disc_friction
 from jfric.contact.rules.discs import disc_gauge as disc_gauge
+from jfric.contact.rules.discs import disc_holding as disc_holding
+from jfric.contact.rules.discs import disc_nearest as disc_nearest
 from jfric.contact.rules.guards import Flag as Flag
 from jfric.contact.rules.guards import GuardSign as GuardSign
 from jfric.contact.rules.guards import Kind as Kind

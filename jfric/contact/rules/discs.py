@@ -250,6 +250,23 @@ def disc_holding(D: Float[Array, "3 3"], free: Float[Array, " 3"], limit, inside
     return Held(select(rubs, best, 0.0), n, holds)
 
 
+def disc_nearest(friction: Float[Array, " 3"], limit) -> Float[Array, " 3"]:
+    """The friction within the limits of a disc that is nearest to ``friction``.
+
+    What is left of it, ``w``, has the direction of a velocity: ``w + limit (phi v, psi s) =
+    friction``. A last step of Newton's method carries the derivatives::
+
+        >>> [round(float(x), 9) for x in disc_nearest(jnp.array([3.0, 4.0, 0.0]), 0.5)]
+        [0.3, 0.4, 0.0]
+    """
+    eye = jnp.eye(3, dtype=friction.dtype)
+    found = disc_holding(eye, -friction, limit, 0.0)
+    left = jax.lax.stop_gradient(friction) - found.friction
+    J = eye + jax.lax.stop_gradient(limit * jax.jacfwd(disc_friction)(left))
+    left = left - matvec(inverse(J), left + limit * disc_friction(left) - friction)
+    return select(found.holds, friction, friction - left)
+
+
 def _unit(x: Float[Array, " 3"]) -> Float[Array, " 3"]:
     length = jnp.sqrt(jnp.sum(x * x))
     return x / select(length > 0, length, 1.0)

@@ -121,13 +121,12 @@ def impact(
     mode = together(prepared, jnp.concatenate([elements, closed.mode]))
     v = _onto_constraints(prepared, v, prescribed_velocities(prepared, state.t), mode, ends.any())
     unilateral = jnp.concatenate([jnp.zeros((nf,), bool), hit.hits])
-    for _, j in mechanics.contact_planes:
-        unilateral = unilateral.at[j].set(False)
+    again = np.asarray([j for _, *others in mechanics.contact_planes for j in others], int)
+    unilateral = unilateral.at[again].set(False)
     caused = matvec(jnp.abs(prepared.MW), jnp.abs(result.impulse))
     pushed = diagonal_of(prepared.D)[nt:] * result.impulse[nt:] > small[nt:]
     loose = rules.is_loose(state.mode[nf:], unpressed) & touching & pushed
-    for _, j in mechanics.contact_planes:
-        loose = loose.at[j - nf].set(False)
+    loose = loose.at[again - nf].set(False)
     return Impact(
         t=state.t,
         q=_onto_gaps(prepared, state.q, gap, touching),
@@ -165,11 +164,12 @@ def _impulses(prepared: Prepared, velocity, touching, e, small) -> ImpactResult:
     mechanics, planes = prepared.mechanics, prepared.mechanics.contact_planes
     smooth = jnp.asarray((False,) * prepared.nf + mechanics.smooth_impact)
     mu = prepared.kinetic_positive, prepared.kinetic_negative
-    gamma = jnp.zeros((prepared.nt,), velocity.dtype)
-    for k, pair in enumerate(mechanics.planes):
-        if pair in planes:
-            both = plane_limits(prepared, k, gamma).mu
-            mu = tuple(side.at[pair[0] : pair[1] + 1].set(both) for side in mu)
+    gamma, radii = jnp.zeros((prepared.nt,), velocity.dtype), []
+    for k, own in enumerate(mechanics.planes):
+        if own in planes:
+            limits = plane_limits(prepared, k, gamma)
+            mu = tuple(side.at[own[0] : own[-1] + 1].set(limits.mu) for side in mu)
+            radii.append(limits.lengths[-1])
     positive, negative = (select(smooth, 0.0, side) for side in mu)
     return solve_impact(
         prepared.D,
@@ -181,15 +181,16 @@ def _impulses(prepared: Prepared, velocity, touching, e, small) -> ImpactResult:
         small,
         independent=prepared.independent if planes else prepared.regular,
         planes=planes,
+        radii=jnp.stack(radii) if radii else None,
         size=prepared.D_size,
     )
 
 
 def _of_first(prepared: Prepared, values: Float[Array, " nu"]) -> Float[Array, " nu"]:
-    """Values with both components of a plane set to that of the first."""
+    """Values with all components of a plane set to that of the first."""
     nf = prepared.nf
-    for i, j in prepared.mechanics.contact_planes:
-        values = values.at[j - nf].set(values[i - nf])
+    for i, *others in prepared.mechanics.contact_planes:
+        values = values.at[np.asarray(others) - nf].set(values[i - nf])
     return values
 
 
@@ -198,8 +199,8 @@ def _onto_gaps(prepared: Prepared, q, gap, touching):
     impacts would add up, and contacts that hit at once would drift apart."""
     mechanics, nt = prepared.mechanics, prepared.nt
     active = jnp.concatenate([jnp.zeros((nt,), bool), touching])
-    for _, j in mechanics.contact_planes:
-        active = active.at[nt + j - prepared.nf].set(False)
+    for _, *others in mechanics.contact_planes:
+        active = active.at[nt + np.asarray(others) - prepared.nf].set(False)
     none = no_coupling(prepared.D.dtype)
     how = {"independent": prepared.independent, "size": prepared.D_size}
     R = reaction_operator(prepared.D, active, none, **how)

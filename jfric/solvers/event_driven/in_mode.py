@@ -128,10 +128,10 @@ def one_motion(
     closed = select(prepared.frictionless, Mode.SLIP_POS, closed)
     wider = select(equations.held & limited, Mode.STICK, select(touches, closed, mode))
     wider, asked = wider.astype(mode.dtype), jnp.any(wider != mode)
-    pairs = np.asarray(prepared.mechanics.contact_planes, int)
-    if len(pairs):
+    rubbing = prepared.mechanics.rubbing
+    if rubbing.size:
         # The equations of a mode leave their friction out.
-        asked = asked | rules.slides(mode[pairs.ravel()]).any()
+        asked = asked | rules.slides(mode[rubbing]).any()
         prepared = _with_friction_in_planes(prepared, state)
 
     def carrying():

@@ -153,20 +153,28 @@ class SmoothPiece(eqx.Module):
         alone = matvec(equations.L[normals], f) + matvec(equations.Q[normals], c)
         gain = self.gain(equations, ratio)
         pressed = alone / gain[0] if len(alone) == 1 else matvec(inverse(gain), alone)
-        return ratio * jnp.repeat(pressed.reshape(-1), 2)
+        return ratio * pressed.reshape(-1)[self.plane_owners]
 
     @property
     def plane_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """Tangents of contacts in planes, two for each, and their normals among all rows."""
-        pairs = np.asarray(self.prepared.mechanics.contact_planes, int).reshape(-1, 2)
-        return pairs.ravel(), self.prepared.nt + pairs[:, 0] - self.prepared.nf
+        """Tangents of contacts in planes, and the normals of these among all rows."""
+        mechanics = self.prepared.mechanics
+        first = np.asarray([own[0] for own in mechanics.contact_planes], int)
+        return mechanics.rubbing, self.prepared.nt + first - self.prepared.nf
+
+    @property
+    def plane_owners(self) -> np.ndarray:
+        """Contact in a plane that each of these tangents belongs to."""
+        planes = self.prepared.mechanics.contact_planes
+        return np.repeat(np.arange(len(planes)), [len(own) for own in planes])
 
     def gain(self, equations: ModeEquations, ratio) -> Float[Array, "k k"]:
         """Matrix from the normal forces (k,) of contacts in planes, with friction of ``ratio``
-        (2 k,) times these forces, to the normal forces without friction."""
+        (r,) times these forces, to the normal forces without friction."""
         rows, normals = self.plane_rows
         presses = matmul(equations.L[normals], self.prepared.W[rows].T) * ratio
-        return jnp.eye(len(normals), dtype=presses.dtype) - presses[:, ::2] - presses[:, 1::2]
+        own = self.plane_owners[:, None] == np.arange(len(normals))
+        return jnp.eye(len(normals), dtype=presses.dtype) - matmul(presses, own.astype(float))
 
     def _with_rates(self, s, q, v, w, found, gamma):
         """``found`` with the rates of states that depend on contacts."""
@@ -297,7 +305,7 @@ def smooth_piece(
     # Nonlinear parts: forces, friction of elements and in planes, then accelerations and reactions,
     # and rates of states that depend on these.
     planes = len(mechanics.planes)
-    rubbing = np.asarray(mechanics.contact_planes, int).ravel()
+    rubbing = mechanics.rubbing
     loads, carried = 0, equations.carried
     if mechanics.carried is not None and mechanics.carried.curved:
         loads = mechanics.carried.count

@@ -154,11 +154,12 @@ def require_time_stepping(problem: Problem, solver: Any) -> None:
                 f"{name}.polygon: a step does not end where an edge does, which time "
                 "stepping cannot represent; use the solver event-driven"
             )
-        if getattr(element, "spin", None) is not None:
-            raise ProblemError(
-                f"{name}.spin: found a disc that slips and spins, whose limits are no "
-                "cone, which time stepping cannot represent; use the solver event-driven"
-            )
+        for field in ("spin", "contact_radius"):
+            if getattr(element, field, None) is not None:
+                raise ProblemError(
+                    f"{name}.{field}: found a disc that slips and spins, whose limits are no "
+                    "cone, which time stepping cannot represent; use the solver event-driven"
+                )
     planes = [element for element in elements.values() if getattr(element, "plane", None)]
     require_method(solver.method, len(elements), in_planes=bool(planes))
     if scheme.rests:
