@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from references.gear_arm import GearArm
 
 import jfric
 from jfric.files.read_toml import load_config, loads
@@ -371,3 +372,36 @@ def test_an_arm_falls_with_a_loose_tolerance_too():
     end = jfric.simulate(problem, jfric.EventDriven(rtol=1e-4)).check().final.q
     expected = [0.0, 3.19549083835, 0.0, -0.410452697771, 0.0, 2.88575652198, 0.4]
     np.testing.assert_allclose(end, expected, rtol=0.0, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_gears_of_an_arm_lose_a_part_of_the_torque_that_they_transmit():
+    """A rotor in front of each gear, whose reaction limits the friction that changes it."""
+    own, names, start, end = GearArm(), ("upper", "lower"), (0.5, -0.8), 4.0
+    links, drives = {}, (jfric.Harmonic(10.0, omega=2.0), jfric.Harmonic(4.0, omega=3.0))
+    parts: dict[str, dict] = {k: {} for k in ("mass", "load", "friction", "joint")}
+    initial = {}
+    for i, name in enumerate(names):
+        rotor, J = f"rotor_{name}", own.J[i]
+        links[name] = jfric.Link(
+            parent="upper" if i else "ground", at=(0, 0, -i), axis=(0, -1, 0), m=own.m[i],
+            com=(0, 0, -0.5), J=(J, J, J, 0, 0, 0),
+        )  # fmt: skip
+        parts["mass"][rotor] = jfric.Mass(rotor, own.drive[i])
+        parts["load"][rotor] = jfric.Load(rotor, drives[i])
+        parts["friction"][rotor] = jfric.Friction(rotor, limit=own.limit[i])
+        parts["joint"][name] = jfric.Joint(
+            f"{rotor} - {name}", law=jfric.Coulomb(own.kappa[i]), sliding=rotor
+        )
+        initial |= dict.fromkeys((name, rotor), jfric.InitialState(start[i]))
+    rotors = dict.fromkeys(parts["mass"], "rotation")
+    elements = {"link": links, "gravity": jfric.Gravity(own.g)} | parts
+    problem = jfric.Problem(rotors, elements, initial=initial, time=end)
+    solution = jfric.simulate(problem, jfric.EventDriven(rtol=1e-12), ts=jnp.array([end])).check()
+    changes, state = own.run(start, end)
+    axes = [list(problem.dofs).index(name) for name in names]
+    np.testing.assert_allclose(solution.q[-1, axes], state[:2], rtol=0.0, atol=1e-8)
+    np.testing.assert_allclose(solution.v[-1, axes], state[2:], rtol=0.0, atol=1e-7)
+    times = np.array([row["time"] for row in solution.event_table()])
+    for time, _ in changes[1:]:
+        assert np.min(np.abs(times - time)) < 1e-8
