@@ -81,13 +81,15 @@ def export(given: ExportSettings) -> None:
     _write(given, chosen, found)
 
 
-def _write(given: ExportSettings, chosen: Config, found: MjcfExport | UrdfExport) -> None:
+def _write(given: ExportSettings, chosen: Config, found: UrdfExport) -> None:
     """Write a model, and print what it does not represent."""
+    from jfric.exports import MjcfExport
+
     ending = ".xml" if given.to == "mjcf" else ".urdf"
     path = given.out or Path(given.config.with_suffix(ending).name)
     found.write(path)
     tell(chosen.name, "bold")
-    if given.to == "mjcf" and found.mujoco is not None:
+    if isinstance(found, MjcfExport) and found.mujoco is not None:
         _print_differences(found)
     tell("not represented:" if found.lost else "all is represented")
     for sentence in found.lost:

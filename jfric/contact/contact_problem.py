@@ -34,8 +34,8 @@ class ContactProblem(eqx.Module):
 
     ``planes``: pairs of tangents in one plane. Their limits are the half axes of the ellipse, equal
     to both sides, and both are decided. All tangents of a unilateral contact have a normal; only
-    the normal of the first one carries. A third tangent is the spin of a disc
-    (:mod:`jfric.contact.rules.discs`) with one of the ``radii``, which has one for each plane.
+    the normal of the first one carries. A third tangent is the spin of a disc, times its radius
+    (:mod:`jfric.contact.rules.discs`).
     """
 
     D: Float[Array, "m m"]
@@ -48,7 +48,6 @@ class ContactProblem(eqx.Module):
     cap_positive: Float[Array, " nt"]
     cap_negative: Float[Array, " nt"]
     planes: Planes = eqx.field(static=True, default=())
-    radii: Float[Array, " p"] | None = None
 
     @property
     def nt(self) -> int:
@@ -132,10 +131,8 @@ class ContactProblem(eqx.Module):
             rows, stretch = p.kept(), jnp.ones((p.kept().shape[0],), D.dtype)
             D, gamma, touching = D[np.ix_(rows, rows)], gamma[rows], touching[p.carriers - nf]
             limit = p.cap_positive.at[nf:].add(p.mu_positive)
-            for k, (i, j, *spin) in enumerate(p.planes):
+            for i, j, *_ in p.planes:
                 stretch = stretch.at[j].set(rules.ratio_of(jnp.stack([limit[i], limit[j]])))
-                if spin and p.radii is not None:
-                    stretch = stretch.at[spin[0]].set(p.radii[k])
             D, gamma = D * stretch[:, None] * stretch[None, :], gamma * stretch
             diagonal = diagonal_of(D)
             mean = diagonal.at[:nt].set(0.5 * (diagonal[:nt] + diagonal[p.partner]))

@@ -62,20 +62,19 @@ def solve_impact(
     *,
     independent: bool,
     planes: Planes = (),
-    radii: Float[Array, " p"] | None = None,
     size: Float[Array, " m"] | None = None,
 ) -> ImpactResult:
     """Velocities and impulses after an impact.
 
     ``velocity``: relative velocities before, tangents then normals. ``touching``: unilateral
     contacts with zero gap. Coefficients: for sliding to either side; in ``planes`` those of each
-    direction; ``radii``: see :class:`ContactProblem`. ``tolerance``: velocities below it count as
-    zero. ``size``: diagonal of ``D`` without joints, where joints cancel a part of it.
+    direction. ``tolerance``: velocities below it count as zero. ``size``: diagonal of ``D`` without
+    joints, where joints cancel a part of it.
     """
     nt = velocity.shape[0] - touching.shape[0]
     rebound = rules.restitution(velocity[nt:], velocity[nt:], e)
     target = jnp.concatenate([velocity[:nt], rebound])
-    laws = _laws(D, target, touching, kinetic_positive, kinetic_negative, planes, radii)
+    laws = _laws(D, target, touching, kinetic_positive, kinetic_negative, planes)
     # The modes are discrete: they are found without derivatives, the impulses with them.
     still, before, tolerance = jax.lax.stop_gradient((laws, velocity, tolerance))
     near = jnp.maximum(
@@ -97,14 +96,14 @@ def _obey(laws: ContactProblem, impulse, change, near) -> Bool[Array, ""]:
     return jnp.all(jnp.abs(missed) <= near)
 
 
-def _laws(D, target, touching, positive, negative, planes: Planes, radii) -> ContactProblem:
+def _laws(D, target, touching, positive, negative, planes: Planes) -> ContactProblem:
     nt, nf = target.shape[0] - touching.shape[0], target.shape[0] - 2 * touching.shape[0]
     rubs = touching & ((positive[nf:] != 0.0) | (negative[nf:] != 0.0))
     zero = jnp.zeros((nt,), D.dtype)
     # Friction elements take no part: an active row would transmit an impulse.
     decided = jnp.concatenate([jnp.zeros((nf,), bool), rubs])
     limits = positive[nf:], negative[nf:], zero, zero
-    return ContactProblem(D, target, decided, touching, zero, *limits, planes, radii)
+    return ContactProblem(D, target, decided, touching, zero, *limits, planes)
 
 
 def _along_lines(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -164,26 +164,24 @@ def _impulses(prepared: Prepared, velocity, touching, e, small) -> ImpactResult:
     mechanics, planes = prepared.mechanics, prepared.mechanics.contact_planes
     smooth = jnp.asarray((False,) * prepared.nf + mechanics.smooth_impact)
     mu = prepared.kinetic_positive, prepared.kinetic_negative
-    gamma, radii = jnp.zeros((prepared.nt,), velocity.dtype), []
+    gamma, lengths = jnp.zeros((prepared.nt,), velocity.dtype), jnp.ones_like(velocity)
     for k, own in enumerate(mechanics.planes):
         if own in planes:
             limits = plane_limits(prepared, k, gamma)
             mu = tuple(side.at[own[0] : own[-1] + 1].set(limits.mu) for side in mu)
-            radii.append(limits.lengths[-1])
+            # The spin of a disc as a velocity of its rim.
+            lengths = lengths.at[np.asarray(own)].set(limits.lengths)
     positive, negative = (select(smooth, 0.0, side) for side in mu)
-    return solve_impact(
-        prepared.D,
-        velocity,
-        touching,
-        e,
-        positive,
-        negative,
-        small,
-        independent=prepared.independent if planes else prepared.regular,
-        planes=planes,
-        radii=jnp.stack(radii) if radii else None,
-        size=prepared.D_size,
-    )
+    others: Any = {
+        "independent": prepared.independent if planes else prepared.regular,
+        "planes": planes,
+        "size": prepared.D_size,
+    }
+    if all(len(own) == 2 for own in planes):
+        return solve_impact(prepared.D, velocity, touching, e, positive, negative, small, **others)
+    D, gamma, small = prepared.D * lengths[:, None] * lengths, velocity * lengths, small * lengths
+    found = solve_impact(D, gamma, touching, e, positive, negative, small, **others)
+    return found._replace(impulse=found.impulse * lengths, velocity=found.velocity / lengths)
 
 
 def _of_first(prepared: Prepared, values: Float[Array, " nu"]) -> Float[Array, " nu"]:
