@@ -290,6 +290,7 @@ def test_a_robot_as_urdf_is_read_back(tmp_path):
     }
     found = jfric.export_urdf(jfric.Problem([], elements, time=1.0))
     assert "shoulder: armature 0.02, which URDF does not have" in found.lost
+    assert not any("creeps" in text for text in found.lost)
     found.write(tmp_path / "arm.urdf")
     robot = jfric.read_robot(tmp_path / "arm.urdf", limits=True)
     again = robot.elements

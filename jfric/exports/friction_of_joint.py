@@ -22,6 +22,8 @@ from jfric.system.friction import Friction
 from jfric.system.functions import Constant
 from jfric.system.laws import AbstractLaw, Coulomb, Directional, FrictionCurve, Stribeck
 
+#: What is lost of stick in MuJoCo.
+CREEPS = "stick: a load below the limit creeps"
 #: Form of the friction: the one that fits its law, or one form for all elements.
 Form = Literal["auto", "frictionloss", "lugre"]
 
@@ -113,7 +115,7 @@ def joint_friction(
             return JointFriction(0.0, viscous, found, tuple(lost))
     if drops:
         lost.append(f"the static limit {static:g} above the kinetic one; it is {kinetic:g}")
-    lost.append("stick: a load below the limit creeps")
+    lost.append(CREEPS)
     return JointFriction(kinetic, viscous, None, tuple(lost))
 
 
@@ -126,7 +128,7 @@ def bristle_of_joint(friction: Dahl, form: Form, *, bristle: bool) -> JointFrict
         # MuJoCo's curve needs a velocity, which has no effect where both limits are equal.
         found = Bristle(float(friction.sigma), 0.0, limit, limit, 1.0)
         return JointFriction(0.0, 0.0, found, tuple(lost))
-    lost = ["the elastic way before it slides", "stick: a load below the limit creeps"]
+    lost = ["the elastic way before it slides", CREEPS]
     return JointFriction(limit, 0.0, None, tuple(lost))
 
 

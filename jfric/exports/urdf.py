@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.exports.friction_of_joint import CREEPS
 from jfric.exports.mjcf import collected
 from jfric.exports.mjcf_links import FAR, axes_of_links, ranges, row_text
 from jfric.system.body import GROUND
@@ -25,7 +26,9 @@ def build_urdf(problem: Problem) -> tuple[str, tuple[str, ...]]:
     links, own = problem.section("link"), axes_of_links(problem)
     if not links:
         raise ProblemError("link: found none; URDF holds links and their joints")
-    lost = [*found.lost, *(f"{label}: a load is left out" for label in problem.labelled("load"))]
+    # A file does not creep: this is up to its reader.
+    lost = [text for text in found.lost if not text.endswith(CREEPS)]
+    lost += [f"{label}: a load is left out" for label in problem.labelled("load")]
     lost += [
         f"{dof}: is no joint of a link and is left out" for dof in problem.dofs if dof not in own
     ]
