@@ -352,7 +352,7 @@ def test_degrees_of_freedom_may_be_called_as_fields_are():
 BOUNDS = """
 Body: m > 0, J > 0
 BoucWen: k > 0, n >= 1, A > 0
-Contact: e >= 0 <= 1, radius >= 0, circle_radius >= 0, sphere_radius >= 0
+Contact: e >= 0 <= 1, radius >= 0, circle_radius >= 0, sphere_radius >= 0, contact_radius > 0
 Contensou: mu >= 0, radius > 0
 Controller: limit > 0, delay >= 0 <= 1e+06, lag >= 0, period > 0, phase >= 0, resolution > 0,
   slew > 0, tau >= 0, notch > 0, notch_width > 0, smooth >= 0, deadband >= 0, dead_time >= 0

@@ -282,6 +282,9 @@ class Combination(AbstractFunction):
     def breakpoints(self):
         return jnp.concatenate([jnp.zeros((0,)), *(f.breakpoints() for f in self.functions)])
 
+    def jumps(self):
+        return jnp.concatenate([jnp.zeros((0,)), *(f.jumps() for f in self.functions)])
+
     def late(self, t):
         return sum(x * f.late(t) for x, f in zip(self.factors, self.functions, strict=True))
 

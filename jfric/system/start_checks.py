@@ -125,7 +125,8 @@ def without_penetration(problem: AbstractProblem) -> dict[str, Any]:
     known = problem.resolved()
     gaps, size = initial_gaps(known)
     gap = np.asarray(list(gaps.values()))
-    small, deep = gap < -CLOSED * size, gap < -PROJECTED * np.maximum(size, 1e-300)
+    closed = tolerance_of(jnp.result_type(float), CLOSED)
+    small, deep = (gap < -max(x, closed) * size for x in (CLOSED, PROJECTED))
     if deep.any():
         i = int(np.argmax(deep))
         raise penetrates(element_label("contact", list(gaps)[i]), float(gap[i]))
@@ -136,7 +137,7 @@ def without_penetration(problem: AbstractProblem) -> dict[str, Any]:
     movable = [not isinstance(problem.initial[dof].q, Expression) for dof in problem.dofs]
     shift = _shift(normal * np.asarray(movable), gap)
     names = [element_label("contact", k) for k, s in zip(gaps, small, strict=True) if s]
-    if np.any(gap + normal @ shift < -CLOSED * size):
+    if np.any(gap + normal @ shift < -closed * size):
         raise penetrates(names[0], float(gap[small][0]))
     warn(
         f"initial: {', '.join(names)} started with a gap of {gap.min():g} and less than a "

@@ -133,8 +133,8 @@ def _dependence(objective, found: Linearisation, active, driver: np.ndarray) -> 
 def taken_up(
     series: Sequence[ResidualSeries], keep: Bool[np.ndarray, " P"], tested: Bool[np.ndarray, " P"]
 ) -> tuple[Dependence, np.ndarray]:
-    """What of the residuals the parameters ``tested`` among those of ``keep`` take up, and the
-    changes of these parameters."""
+    """The part of the residuals that the parameters ``tested`` among those of ``keep`` take up, and
+    the changes of these parameters."""
     off, covariance, left = _regressed(series, keep)
     before = _regressed(series, keep & ~tested)[2]
     matrix = covariance.matrix[np.ix_(tested, tested)]
