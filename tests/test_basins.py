@@ -207,6 +207,7 @@ def test_cycles_are_the_same_point_whichever_return_came_last():
     assert len(seen.dims[0][1]) == 6
 
 
+@pytest.mark.slow
 def test_a_figure_shows_the_basins(found, tmp_path, monkeypatch):
     figure = jfric.plot_basins(found, title="two motions")
     figure.savefig(tmp_path / "basins.png")

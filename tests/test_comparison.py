@@ -398,7 +398,7 @@ def test_the_command_recommends_the_true_law(tmp_path):
     rows = np.stack(loop_record(), axis=1)
     data.write_text("t,x,F,r\n" + "\n".join(",".join(map(repr, row)) for row in rows.tolist()))
     out, page = tmp_path / "found.json", tmp_path / "page.html"
-    laws = ["--law", "Coulomb + viscous", "--law", "asymmetric", "--law", "curve"]
+    laws = ["--law", "Coulomb + viscous", "--law", "asymmetric"]
     arguments = ["compare", str(system), "--data", str(data), *laws, "--out", str(out)]
     done = CliRunner().invoke(app, [*arguments, "--report", str(page)])
     assert done.exit_code == 0, done.output

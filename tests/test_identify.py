@@ -172,6 +172,7 @@ def test_estimated_noise_is_that_of_the_data():
     np.testing.assert_allclose(result.vector[:2], fitted().vector[:2], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_fit_written_as_json_is_read_and_repeated():
     read = jfric.FitResult.from_json(fitted().to_json())
     np.testing.assert_array_equal(read.vector, fitted().vector)

@@ -160,6 +160,7 @@ def test_a_joint_holds_below_its_friction_and_slides_above():
     assert braked[1] == pytest.approx(J * 3.0**2 / (2.0 * limit), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_links_and_energies_move_alike():
     text = {"m": 1.5, "l": 0.5, "c": 0.3, "J": 0.03}
     plain = jfric.Lagrangian(

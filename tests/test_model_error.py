@@ -76,7 +76,7 @@ def holds(result: jfric.FitResult) -> bool:
 @pytest.mark.parametrize(
     ("kind", "path", "value"),
     [
-        ("asymmetry", "load.not_modelled_x.F", 0.3),
+        pytest.param("asymmetry", "load.not_modelled_x.F", 0.3, marks=pytest.mark.slow),
         pytest.param("viscous", "damper.not_modelled_x.c", 0.5, marks=pytest.mark.slow),
         pytest.param("position", "spring.not_modelled_x.k", 2.0, marks=pytest.mark.slow),
         pytest.param("mass", "mass.m", 1.02, marks=pytest.mark.slow),

@@ -122,6 +122,7 @@ def held(V, end=2.0, start=(0.0, 0.0, 0.0), limit=I_MAX):
     return y, np.array(times)
 
 
+@pytest.mark.slow
 def test_a_voltage_with_inductance():
     """The current stays at the limit as long as the voltage would push it further; the derivative
     of the end by the limit."""

@@ -239,13 +239,13 @@ def test_stop_time_is_a_sawtooth_and_counts_have_no_derivative():
     )
     free = {"friction.limit": (1.0, 20.0)}
     with pytest.warns(UserWarning, match="sawtooth"):
-        near = jfric.optimise(problem, free, "stop_time")
+        near = jfric.optimise(problem, {"friction.limit": (1.0, 12.0)}, "stop_time")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         best = jfric.optimise(problem, free, "stop_time", method="direct")
     # From 40/3 N on, the first half swing is the last: at the end of it the spring holds.
     assert best.objective == pytest.approx(np.pi / 10.0, abs=1e-12)
-    assert near.objective > 2.0 * best.objective
+    assert near.objective > 1.5 * best.objective
     with pytest.raises(jfric.ProblemError, match="a count changes in steps"):
         jfric.optimise(problem, free, "event_count")
 

@@ -571,7 +571,10 @@ def beside_guides(start, plane, guides, rate) -> jfric.Problem:
 
 @pytest.mark.parametrize(
     "plane",
-    [jfric.Coulomb(0.3), pytest.param(jfric.StaticDynamic(0.4, 0.2), marks=pytest.mark.slow)],
+    [
+        pytest.param(jfric.Coulomb(0.3), marks=pytest.mark.slow),
+        pytest.param(jfric.StaticDynamic(0.4, 0.2), marks=pytest.mark.slow),
+    ],
 )
 def test_a_plane_beside_a_guide_is_one_line_where_it_moves_along_it(plane):
     """It stops with the guide, sticks with it, and both let go at once."""

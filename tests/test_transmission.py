@@ -203,6 +203,7 @@ def test_torques_count_along_the_gear():
     assert float(jfric.simulate(problem).final.v[0]) == pytest.approx(expected, rel=1e-13)
 
 
+@pytest.mark.slow
 def test_derivatives_of_a_lift_are_those_of_differences():
     """Through break-away and Stribeck's fall, by every coefficient; forward and reverse."""
     names = [name for name in M6 if name != "limit"]
