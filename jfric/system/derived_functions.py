@@ -98,10 +98,6 @@ class Clipped(AbstractFunction):
     def jumps(self):
         return self.function.jumps()
 
-    @property
-    def jumping(self):
-        return self.function.jumping
-
     def breakpoints(self):
         return jnp.sort(self._zeros_of_wave() if self.periods else zeros_of_lines(self.function))
 
@@ -160,10 +156,6 @@ class Limited(AbstractFunction):
 
     def jumps(self):
         return self.function.jumps()
-
-    @property
-    def jumping(self):
-        return self.function.jumping
 
     def breakpoints(self):
         sides = (Sum([self.function, x]) for x in (self.limit, -self.limit))
@@ -288,10 +280,6 @@ class Combination(AbstractFunction):
     def late(self, t):
         return sum(x * f.late(t) for x, f in zip(self.factors, self.functions, strict=True))
 
-    @property
-    def jumping(self):
-        return sum(f.jumping for f in self.functions)
-
     def tangled(self, t):
         return Sum(list(self.functions)).tangled(t)
 
@@ -315,10 +303,6 @@ class Magnitude(AbstractFunction):
 
     def jumps(self):
         return self.function.jumps()
-
-    @property
-    def jumping(self):
-        return self.function.jumping
 
     def breakpoints(self) -> Float[Array, " b"]:
         return jnp.sort(zeros_of_lines(self.function))

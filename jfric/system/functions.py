@@ -91,7 +91,9 @@ class AbstractFunction(eqx.Module):
     @property
     def jumping(self) -> int:
         """Number of functions in this one that jump, by structure."""
-        return int(self.jumps().shape[0] > 0)
+        parts = jax.tree.leaves(vars(self), is_leaf=lambda x: isinstance(x, AbstractFunction))
+        within = sum(x.jumping for x in parts if isinstance(x, AbstractFunction))
+        return within or int(self.jumps().shape[0] > 0)
 
     def tangled(self, t):
         """Whether several functions in this one jump at ``t`` and none has a share of its own, so
@@ -259,10 +261,6 @@ class Sum(AbstractFunction):
 
     def late(self, t):
         return sum(term.late(t) for term in self.terms)
-
-    @property
-    def jumping(self):
-        return sum(term.jumping for term in self.terms)
 
     def tangled(self, t):
         return jnp.any(jnp.stack([term.tangled(t) for term in self.terms]))

@@ -173,8 +173,8 @@ class SmoothPiece(eqx.Module):
         (r,) times these forces, to the normal forces without friction."""
         rows, normals = self.plane_rows
         presses = matmul(equations.L[normals], self.prepared.W[rows].T) * ratio
-        own = self.plane_owners[:, None] == np.arange(len(normals))
-        return jnp.eye(len(normals), dtype=presses.dtype) - matmul(presses, own.astype(float))
+        own = (self.plane_owners[:, None] == np.arange(len(normals))).astype(presses.dtype)
+        return jnp.eye(len(normals), dtype=presses.dtype) - matmul(presses, own)
 
     def _with_rates(self, s, q, v, w, found, gamma):
         """``found`` with the rates of states that depend on contacts."""
