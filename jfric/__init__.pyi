@@ -251,6 +251,7 @@ from .system.problem import InitialState as InitialState
 from .system.problem import Matrices as Matrices
 from .system.problem import Problem as Problem
 from .system.problem import TimeSpan as TimeSpan
+from .system.state import Force as Force
 from .system.state import State as State
 from .system.transmission import Transmission as Transmission
 from .verification import verify as verify

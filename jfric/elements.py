@@ -42,13 +42,13 @@ from jfric.system.hysteresis import (
 from jfric.system.line_elements import AbstractForce, Drag, ForceField, Pendulum, PolynomialSpring
 from jfric.system.linkage import Gear, Joint, Pin, Rolling, Slider, Weld
 from jfric.system.motor import Motor
-from jfric.system.state import State
+from jfric.system.state import Force, State
 from jfric.system.transmission import Transmission
 
 __all__ = [  # noqa: RUF022
     # Masses, springs, dampers, forces.
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
-    "ForceField", "Lagrangian", "Pendulum", "Load", "Base", "Motor", "Transmission",
+    "Force", "ForceField", "Lagrangian", "Pendulum", "Load", "Base", "Motor", "Transmission",
     # Controllers.
     "Controller", "StateFeedback", "StepController", "AbstractController", "Reading",
     # Friction, contact, and what is held.

@@ -81,3 +81,37 @@ def test_a_sweep_over_a_length_is_that_of_new_files(crank):
     assert not status.any()
     for i, length in enumerate(lengths):
         np.testing.assert_allclose(q[i], end(rebuilt(float(length)))[0], rtol=0, atol=1e-9)
+
+
+# A start that followed from joints was refused by the interpreter of arrays where an element had a
+# state: a motor with an inductance, a bristle, a state of one's own.
+WITH_STATES = {
+    "motor": {"motor": jfric.Motor("rod_phi", kt=0.5, V=2.0, R=1.0, L=0.05, i0=0.3)},
+    "lugre": {
+        "lugre": jfric.elements.LuGre("rod_phi", F_c=0.3, F_s=0.4, v_s=0.1, sigma0=50.0, sigma1=1.0)
+    },
+    "state": {"lag": jfric.State("rod_phi - z.lag", z0=0.2)},
+}
+
+
+@pytest.mark.parametrize("section", WITH_STATES)
+def test_starts_follow_beside_states(section):
+    def made(**given):
+        rod = jfric.Body(2.0, 0.2, points={"top": (0, 1)}, angle=0.3, **given)
+        elements = {
+            "body": {"rod": rod},
+            "gravity": jfric.Gravity(10.0),
+            "pin": jfric.Pin(("rod.top", "ground")),
+            section: WITH_STATES[section],
+        }
+        return jfric.Problem([], elements, time=0.2)
+
+    follows = made()
+    assert ("rod_x", "q") in follows.follows
+    at = (float(jnp.sin(0.3)), -float(jnp.cos(0.3)))
+    given = made(at=at, v=(0.0, 0.0), omega=0.0)
+    observed = f"final.rod_phi, final.v.rod_x, final.z.{next(iter(WITH_STATES[section]))}"
+    found, expected = (jfric.observe(p, observed) for p in (follows, given))
+    assert int(found.status) == 0
+    for name, value in found.values.items():
+        np.testing.assert_allclose(value, expected.values[name], rtol=0, atol=1e-9)

@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 
 import jfric
 from jfric.files.read_toml import load_config, loads
+from jfric.files.write_toml import dump
 from jfric.verification.configs import shipped
 
 START = jfric.InitialState
@@ -397,3 +398,73 @@ def test_a_state_whose_rate_is_a_difference_may_rest():
     )
     run = jfric.simulate(problem, jfric.EventDriven(max_steps=500)).check()
     assert abs(float(run.final.v[1])) < 1e-9
+
+
+def test_a_force_by_a_formula_is_that_of_other_elements():
+    """Gravity of a pendulum, drag and Duffing's spring as one formula, under friction; a carried
+    load grows with it like with theirs."""
+
+    def made(**forces):
+        elements = {
+            "mass": jfric.Mass("x", 1.5),
+            "friction": jfric.Friction("x", limit=0.2, kappa=0.1, load=list(forces)),
+            "load": jfric.Load("x", jfric.Harmonic(4.0, omega=3.0)),
+        }
+        return jfric.Problem({"x": "rotation"}, elements | forces, parameters={"k": 2.0}, time=3.0)
+
+    spring = made(
+        pendulum=jfric.elements.Pendulum("x", m=1.0, L=1.0),
+        polynomial_spring=jfric.elements.PolynomialSpring("x", [2.0, 0.0, 0.7]),
+    )
+    formula = made(force=jfric.Force("x", "-9.81*sin(x) - k*x - 0.7*x^3"))
+    field = made(force=jfric.Force("x", _restoring))
+    observed = "final.x, final.v.x, max.v.x, max.force.force"
+    found = [jfric.observe(p, observed.removesuffix(", max.force.force")) for p in (spring,)]
+    found += [jfric.observe(p, observed) for p in (formula, field)]
+    for other in found[1:]:
+        for name, value in found[0].values.items():
+            np.testing.assert_allclose(other.values[name], value, rtol=0, atol=1e-8)
+    assert found[1].values["max.force.force"] == found[2].values["max.force.force"]
+
+
+def _restoring(t, q, v, z, p):
+    return -9.81 * jnp.sin(q[0]) - p["k"] * q[0] - 0.7 * q[0] ** 3
+
+
+def test_a_force_by_a_formula_in_a_file(tmp_path):
+    text = """
+        dofs = ["x"]
+        time = { end = "1 s" }
+        parameters = { c = "2 N*s/m" }
+        [mass]
+        dof = "x"
+        m = "1 kg"
+        [state.p]
+        rate = "-z.p"
+        z0 = 3.0
+        unit = "N"
+        [force.f]
+        dof = "x"
+        F = "z.p - c*v.x"
+    """
+    problem = loads(text).problem
+    again = loads(dump(problem)).problem
+    for p in (problem, again):
+        found = jfric.observe(p, "final.v.x").values["final.v.x"]
+        # v' = 3 exp(-t) - 2 v from rest.
+        assert abs(found - 3.0 * (np.exp(-1.0) - np.exp(-2.0))) < 1e-9
+    slope = jax.grad(
+        lambda c: jfric.observe(
+            jfric.set_parameters(problem, {"parameters.c": c}), "final.v.x"
+        ).values["final.v.x"]
+    )(2.0)
+    h = 1e-4
+    v = lambda c: 3.0 * (np.exp(-1.0) - np.exp(-c)) / (c - 1.0)  # noqa: E731
+    assert abs(slope - (v(2 + h) - v(2 - h)) / (2 * h)) < 1e-7
+    for formula, said in {
+        "z.q": "names 'z.q', which is not known",
+        "c*x": "expected one in N or N\\*m",
+        "sign(x)": "cannot be read",
+    }.items():
+        with pytest.raises(jfric.ProblemError, match=rf"force\.f\.F: .*{said}"):
+            loads(text.replace("z.p - c*v.x", formula))

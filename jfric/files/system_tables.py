@@ -21,7 +21,7 @@ from jfric.results.formulas import require_formulas
 from jfric.system.body import coordinates_of, dofs_of
 from jfric.system.elements import SECTIONS
 from jfric.system.fields import About, scalar
-from jfric.system.functions_of_state import SECTIONS_WITH_FUNCTIONS, require_functions
+from jfric.system.functions_of_state import require_functions
 from jfric.system.massless import eliminate_massless
 from jfric.system.model import build
 from jfric.system.naming import MATRICES, START, matrix_dimension
@@ -204,7 +204,7 @@ def problem(raw: dict[str, Any], folder: Path) -> Problem:
     )
     require_formulas(found)
     with_units = {k: dimensionality(v) for k, v in parameters.items() if isinstance(v, str)}
-    if with_units and any(s in elements for s in SECTIONS_WITH_FUNCTIONS):
+    if with_units:
         require_functions(found, {k: v for k, v in with_units.items() if v is not None})
     return build(_without_massless(found, raw.get("massless", [])))
 

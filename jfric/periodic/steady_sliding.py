@@ -29,9 +29,12 @@ from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.event_driven.state import State, closed_modes, initial_state, together
 from jfric.solvers.event_driven.varying_piece import varying_piece
 from jfric.system.control import refuse_controllers
+from jfric.system.features import FEATURES, require_features
 from jfric.system.model import build
 from jfric.system.problem import Problem
 
+#: Name of this computation in messages.
+WHO = "steady sliding"
 #: Most steps of Newton's method, and size of its last one.
 STEPS, NEAR = 60, 1e-12
 #: Relative size of a step that counts as converged at the end, and of a reaction, a gap or a
@@ -112,7 +115,8 @@ def steady_sliding(problem: Problem, *, t=None, moving: Sequence[str] = ()) -> S
     Around it ``dx/dt = A x`` for small ``x = (q, v)`` that keep closed contacts closed and sticking
     ones where they are; the eigenvalues of ``A`` are growth rates (real parts, [1/s]) and
     frequencies (imaginary parts, [rad/s]). ``A`` is the exact derivative of the equations of the
-    event-driven solver, so everything that this solver takes may be in the problem.
+    event-driven solver, so everything that this solver takes may be in the problem, except for
+    springs in series with sliders, whose force at rest depends on the motion before.
 
     Newton's method starts from the initial state of ``problem``. Partners move by their belts;
     their velocity gives the direction of sliding. Contacts open and close until forces and gaps
@@ -120,9 +124,9 @@ def steady_sliding(problem: Problem, *, t=None, moving: Sequence[str] = ()) -> S
     (default: the start). Sticking contacts keep their initial position.
 
     Works under ``jit``, ``vmap`` and derivatives. Raises :class:`jfric.ProblemError` for
-    controllers, harmonic loads, and unknown axes. Source: N. Hoffmann, M. Fischer, R. Allgaier,
-    L. Gaul, A minimal model for studying properties of the mode-coupling type instability in
-    friction induced oscillations, Mech. Res. Commun. 29 (2002). A mass on a belt that presses it
+    controllers, sliders, harmonic loads, and unknown axes. Source: N. Hoffmann, M. Fischer, R.
+    Allgaier, L. Gaul, A minimal model for studying properties of the mode-coupling type instability
+    in friction induced oscillations, Mech. Res. Commun. 29 (2002). A mass on a belt that presses it
     the harder, the more friction lifts it::
 
         >>> brake = jfric.Problem(
@@ -151,7 +155,8 @@ def steady_sliding(problem: Problem, *, t=None, moving: Sequence[str] = ()) -> S
 def require_steady(problem: Problem, moving: Sequence[str]) -> None:
     """Raise :class:`ProblemError` for systems that cannot slide steadily."""
     EventDriven().require(problem)
-    refuse_controllers(problem, "steady sliding")
+    refuse_controllers(problem, WHO)
+    require_features(problem, WHO, FEATURES.keys() - {"sliders"})
     for label in periodic_functions(problem):
         raise ProblemError(
             f"{label}: found a harmonic function of time, steady sliding needs constant loads; ask "

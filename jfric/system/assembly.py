@@ -249,16 +249,11 @@ def _nonlinear(problem: AbstractProblem, forces: tuple[AbstractEnergies, ...]) -
     groups = (*problem.elements.values(), *problem.parts.values())
     elements = [e for group in groups for e in group.values()]
     return (
-        *(e for e in elements if isinstance(e, AbstractForce)),
+        *(e.bound(problem) for e in elements if isinstance(e, AbstractForce)),
         *(link_force(problem, x) for x in problem.section("link_spring").values()),
         *forces,
         *(
-            BoundState(
-                e,
-                dict(problem.parameters),
-                problem.axes.index(state_axis(name)),
-                len(problem.dofs),
-            )
+            BoundState.of(problem, e, problem.axes.index(state_axis(name)))
             for name, e in problem.section("state").items()
         ),
     )

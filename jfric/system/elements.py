@@ -41,7 +41,7 @@ from jfric.system.line_elements import (
 )
 from jfric.system.linkage import LINKAGE, ImpactLaw, Joint
 from jfric.system.motor import Motor
-from jfric.system.state import State, Velocity
+from jfric.system.state import Force, State, Velocity
 from jfric.system.transmission import Transmission
 
 
@@ -291,6 +291,7 @@ SECTIONS: dict[str, type[eqx.Module]] = {
     "pendulum": Pendulum,
     "polynomial_spring": PolynomialSpring,
     "drag": Drag,
+    "force": Force,
     "force_field": ForceField,
     "event": Event,
     "controller": Controller,

@@ -227,7 +227,8 @@ def element_forces(
         lines.append(jnp.stack([jnp.asarray(y, q.dtype) for y in row]))
         if isinstance(element, AbstractForce):
             own = w[i, : mechanics.n]
-            others.append((i, own @ element.force(mechanics.axes, t, q, v) / (own @ own)))
+            force = element.bound(problem).force(mechanics.axes, t, q, v)
+            others.append((i, own @ force / (own @ own)))
     k, c, offset = jnp.stack(lines, axis=1)
     forces = -(k * x + c * rate + offset)
     for i, force in others:

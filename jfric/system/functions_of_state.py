@@ -31,7 +31,7 @@ _FUNCTIONS = {
     "plane": (("m", "rad"), "x + r*phi", False),
 }
 #: Sections of elements that may have such functions.
-SECTIONS_WITH_FUNCTIONS = ("lagrangian", "friction", "contact", "joint")
+_SECTIONS = ("lagrangian", "friction", "contact", "joint")
 
 
 def functions_of(element: Any) -> list[tuple[str, Any]]:
@@ -57,7 +57,7 @@ def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None 
     """Raise :class:`ProblemError` for energies, gaps and displacements that are no functions of the
     problem's state. ``known``: dimensions of the shared parameters that have one."""
     require_velocities(problem, known)
-    for where, element in problem.labelled(*SECTIONS_WITH_FUNCTIONS).items():
+    for where, element in problem.labelled(*_SECTIONS).items():
         if isinstance(element, Joint) and not element.constraint:
             raise ProblemError(f"{where}.constraint: found none, at least one is needed")
         for field, what in functions_of(element):
@@ -94,6 +94,18 @@ def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None 
                     "that depends on them"
                 )
     _states(problem, known)
+    units = {n: unit for n, unit in state_units(problem).items() if n in problem.states()}
+    for where, element in problem.labelled("force").items():
+        require_state_function(
+            problem,
+            f"{where}.F",
+            element.F,
+            ("N", "N*m"),
+            "C/(gap - x)^2",
+            velocities=True,
+            known=known,
+            states=units,
+        )
 
 
 def _states(problem: AbstractProblem, known: Mapping[str, Any] | None) -> None:

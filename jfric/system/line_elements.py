@@ -180,6 +180,10 @@ class AbstractForce(eqx.Module):
         """Generalised force (n,) [N or N m] on the degrees of freedom ``axes``."""
         raise NotImplementedError
 
+    def bound(self, problem) -> AbstractForce:
+        """The element with all that it needs of a resolved ``problem``; by default itself."""
+        return self
+
 
 class Pendulum(AbstractForce):
     """Gravity of a pendulum: torque ``-m g L sin(theta)`` with the angle ``theta = w^T q``.

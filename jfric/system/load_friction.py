@@ -323,7 +323,7 @@ def _curved(problem: AbstractProblem, part: tuple[str, str, Any], load: int) -> 
         return None
     element = problem.section(section)[name]
     w = element.direction.vector(problem.axes)
-    return CurvedPart(element, factor * w / jnp.sum(w * w), load)
+    return CurvedPart(element.bound(problem), factor * w / jnp.sum(w * w), load)
 
 
 def _load(

@@ -48,7 +48,7 @@ def started(problem: P) -> P:
 @eqx.filter_jit(inline=True)  # pyright: ignore[reportCallIssue]
 def _started(problem: P) -> P:
     t, q, v = problem.start()
-    free = {x: np.asarray([(dof, x) in problem.follows for dof in problem.dofs]) for x in "qv"}
+    free = {x: np.asarray([(dof, x) in problem.follows for dof in problem.axes]) for x in "qv"}
     fixed = [f for f in (e.function for e in joint_equations(problem)) if not rolls(f)]
     if free["q"].any() and fixed:
         joints = joints_of(fixed, len(q))
@@ -79,16 +79,16 @@ def _with(problem: P, what: str, values) -> P:
     def leaves(p):
         return [getattr(p.initial[dof], what) for dof in p.dofs]
 
-    return eqx.tree_at(leaves, problem, list(values))
+    return eqx.tree_at(leaves, problem, list(values[: len(problem.dofs)]))
 
 
 def by_chosen_velocities(problem: AbstractProblem) -> np.ndarray:
-    """Whether each degree of freedom (n,) starts with velocities that the user defines."""
+    """Whether each coordinate (n,) starts with velocities that the user defines."""
     moved: set[str] = set()
     for own in chosen_velocities(problem):
         if any(problem.section("velocity")[name].v is not None for name in own.names):
             moved |= set(own.dofs)
-    return np.asarray([dof in moved for dof in problem.dofs])
+    return np.asarray([axis in moved for axis in problem.axes])
 
 
 def chosen_start(problem: AbstractProblem, t, q) -> Float[Array, " n"]:
@@ -110,12 +110,12 @@ def rolls(function: Any) -> bool:
 
 
 def turns(problem: AbstractProblem) -> np.ndarray:
-    """Whether each degree of freedom (n,) is an angle."""
-    return np.asarray([kind == "rotation" for kind in problem.dofs.values()])
+    """Whether each coordinate (n,) is an angle."""
+    return np.asarray([problem.dofs.get(axis) == "rotation" for axis in problem.axes])
 
 
 def weights(problem: AbstractProblem) -> np.ndarray:
-    """Weight of each degree of freedom (n,) in the search: larger ones move further."""
+    """Weight of each coordinate (n,) in the search: larger ones move further."""
     return np.where(turns(problem), STIFF, 1.0)
 
 

@@ -1,19 +1,21 @@
-"""States with an equation that a user writes, such as a pressure or a temperature."""
+"""States and forces by formulas that a user writes, such as a pressure or a magnet's pull."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jfric.system.description import AbstractProblem
 from jfric.system.direction import Direction, as_direction
 from jfric.system.fields import Scalar, holds, scalar, texts_by_name, written
 from jfric.system.formula import read_formula
 from jfric.system.line_elements import AbstractForce
+from jfric.system.state_function import ChosenVelocities, chosen_velocities
 
 
 class State(eqx.Module):
@@ -91,35 +93,55 @@ def reads_contacts(rate: str | Callable) -> bool:
     return any(name.partition(".")[0] in OF_CONTACTS for name in names)
 
 
-class BoundState(AbstractForce):
-    """A state of a resolved problem as forces on coordinates, see :mod:`jfric.system.bristles`."""
+class Force(AbstractForce):
+    """A smooth force ``F(t, q, v, z)`` along a direction, by a formula.
 
-    element: State
+    ``direction``: ``w``, as in :class:`jfric.Friction`. ``F`` [N or N m]: a text in degrees of
+    freedom (``x``), velocities (``v.x``), states of elements by name (``z.NAME``), time ``t`` and
+    shared parameters; or a JAX function ``(t, q, v, z, parameters)`` of positions and velocities
+    (n,) and of ``z`` and ``parameters``, numbers by name. Friction, stops and other forces with
+    corners are elements of their own, whose events are exact. A magnet that pulls the harder, the
+    nearer the armature is to it, at rest where a spring balances it::
+
+        >>> relay = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 0.1),
+        ...         "spring": jfric.Spring("x", 4000.0),
+        ...         "force": {"magnet": jfric.Force("x", "C/(gap - x)^2")},
+        ...     },
+        ...     parameters={"C": 64e-6, "gap": 5e-3},
+        ...     initial={"x": 1e-3},
+        ... )
+        >>> found = jfric.observe(relay, "max.force.magnet, max.x").values
+        >>> {name: round(float(x), 6) for name, x in found.items()}
+        {'max.force.magnet': 4.0, 'max.x': 0.001}
+    """
+
+    direction: Direction = eqx.field(converter=as_direction)
+    F: str | Callable = eqx.field(**written("formula"))
+    symbol: ClassVar[str] = "load"
+
+    def bound(self, problem):
+        return BoundForce.of(problem, self)
+
+
+class AbstractBound(AbstractForce):
+    """An element with formulas in a resolved problem, whose parameters they may name."""
+
     parameters: dict[str, Any]
-    place: int = eqx.field(static=True)
+    chosen: tuple[ChosenVelocities, ...]
     n_dofs: int = eqx.field(static=True)
 
-    @property
-    def reacts(self) -> bool:
-        """Whether the rate depends on contacts, and is then no part of :meth:`force`."""
-        return reads_contacts(self.element.rate)
+    @classmethod
+    def of(cls, problem: AbstractProblem, *own: Any) -> Self:
+        """An element, the first of its ``own`` fields, in a resolved ``problem``."""
+        return cls(
+            dict(problem.parameters), tuple(chosen_velocities(problem)), len(problem.dofs), *own
+        )
 
-    def rate(self, axes: tuple[str, ...], t, q, v, contacts: dict[str, Any]):
-        """The rate of a state that :attr:`reacts`; ``contacts``: numbers by name."""
-        return self._value(self.element.rate, axes, t, q, v, contacts)
-
-    def force(self, axes: tuple[str, ...], t, q, v) -> Float[Array, " n"]:
-        """Forces on all coordinates; on that of the state its rate."""
-        found = jnp.zeros_like(q)
-        if not self.reacts:
-            rate = self._value(self.element.rate, axes, t, q, v)
-            found = found.at[self.place].set(rate)
-        if self.element.force is None or self.element.direction is None:
-            return found
-        w = self.element.direction.vector(axes)
-        return found + w * self._value(self.element.force, axes, t, q, v)
-
-    def _value(self, what: str | Callable, axes, t, q, v, contacts: dict[str, Any] | None = None):
+    def value(self, what: str | Callable, axes, t, q, v, contacts: dict[str, Any] | None = None):
+        """Value of the formula ``what`` at a state; ``contacts``: numbers by name."""
         n = self.n_dofs
         states = {axis.removeprefix("z."): x for axis, x in zip(axes[n:], v[n:], strict=True)}
         if callable(what):
@@ -128,9 +150,48 @@ class BoundState(AbstractForce):
             return jnp.asarray(found, q.dtype)
         known = dict(self.parameters) | {"t": t} | dict(zip(axes[:n], q[:n], strict=True))
         known |= {f"v.{axis}": x for axis, x in zip(axes[:n], v[:n], strict=True)}
+        for own in self.chosen:
+            u = own.of(t, q[:n], v[:n])
+            known |= {f"v.{name}": x for name, x in zip(own.names, u, strict=True)}
         known |= {f"z.{name}": x for name, x in states.items()} | (contacts or {})
         value = read_formula(what).value(known.__getitem__, self.parameters)
         return jnp.asarray(value, q.dtype)
+
+
+class BoundForce(AbstractBound):
+    """A :class:`Force` of a resolved problem."""
+
+    element: Force
+
+    def force(self, axes: tuple[str, ...], t, q, v) -> Float[Array, " n"]:
+        return self.element.direction.vector(axes) * self.value(self.element.F, axes, t, q, v)
+
+
+class BoundState(AbstractBound):
+    """A state of a resolved problem as forces on coordinates, see :mod:`jfric.system.bristles`."""
+
+    element: State
+    place: int = eqx.field(static=True)
+
+    @property
+    def reacts(self) -> bool:
+        """Whether the rate depends on contacts, and is then no part of :meth:`force`."""
+        return reads_contacts(self.element.rate)
+
+    def rate(self, axes: tuple[str, ...], t, q, v, contacts: dict[str, Any]):
+        """The rate of a state that :attr:`reacts`; ``contacts``: numbers by name."""
+        return self.value(self.element.rate, axes, t, q, v, contacts)
+
+    def force(self, axes: tuple[str, ...], t, q, v) -> Float[Array, " n"]:
+        """Forces on all coordinates; on that of the state its rate."""
+        found = jnp.zeros_like(q)
+        if not self.reacts:
+            rate = self.value(self.element.rate, axes, t, q, v)
+            found = found.at[self.place].set(rate)
+        if self.element.force is None or self.element.direction is None:
+            return found
+        w = self.element.direction.vector(axes)
+        return found + w * self.value(self.element.force, axes, t, q, v)
 
 
 class Velocity(eqx.Module):
