@@ -94,24 +94,40 @@ WITH_STATES = {
 }
 
 
+def hanging(section, **given):
+    """A rod on a pin, with an element that has a state."""
+    elements = {
+        "body": {"rod": jfric.Body(2.0, 0.2, points={"top": (0, 1)}, angle=0.3, **given)},
+        "gravity": jfric.Gravity(10.0),
+        "pin": jfric.Pin(("rod.top", "ground")),
+        section: WITH_STATES[section],
+    }
+    return jfric.Problem([], elements, time=0.2)
+
+
 @pytest.mark.parametrize("section", WITH_STATES)
 def test_starts_follow_beside_states(section):
-    def made(**given):
-        rod = jfric.Body(2.0, 0.2, points={"top": (0, 1)}, angle=0.3, **given)
-        elements = {
-            "body": {"rod": rod},
-            "gravity": jfric.Gravity(10.0),
-            "pin": jfric.Pin(("rod.top", "ground")),
-            section: WITH_STATES[section],
-        }
-        return jfric.Problem([], elements, time=0.2)
-
-    follows = made()
+    follows = hanging(section)
     assert ("rod_x", "q") in follows.follows
     at = (float(jnp.sin(0.3)), -float(jnp.cos(0.3)))
-    given = made(at=at, v=(0.0, 0.0), omega=0.0)
+    given = hanging(section, at=at, v=(0.0, 0.0), omega=0.0)
     observed = f"final.rod_phi, final.v.rod_x, final.z.{next(iter(WITH_STATES[section]))}"
     found, expected = (jfric.observe(p, observed) for p in (follows, given))
     assert int(found.status) == 0
     for name, value in found.values.items():
         np.testing.assert_allclose(value, expected.values[name], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"at": (0.1, 0.5)}, "the nearest position that meets all joints is rod_x = "),
+        (
+            {"at": (np.sin(0.3), -np.cos(0.3)), "v": (1.0, 2.0), "omega": 3.0},
+            "the nearest velocity that meets all joints is v.rod_x = ",
+        ),
+    ],
+)
+def test_wrong_starts_beside_states_are_told(given, said):
+    with pytest.raises(jfric.ProblemError, match=f"^initial: pin.x starts .*{said}"):
+        jfric.simulate(hanging("motor", **given))

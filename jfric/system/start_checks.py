@@ -237,7 +237,7 @@ def require_consistent_joints(problem: AbstractProblem, seen: SeenStart) -> None
     # Names and functions are needed only for messages.
     with eval_context():
         equations = joint_equations(problem)
-        joints = joints_of(tuple(e.function for e in equations), len(problem.dofs))
+        joints = joints_of(tuple(e.function for e in equations), len(problem.axes))
     names = [e.name for e in equations]
     _regular(rows, equations)
     if off.any():
@@ -341,5 +341,5 @@ def _velocity(problem: AbstractProblem, tied: Tied, v) -> str:
 
 def _listed(problem: AbstractProblem, form: str, values) -> str:
     return ", ".join(
-        f"{form}{d} = {float(x):.9g}" for d, x in zip(problem.dofs, values, strict=True)
+        f"{form}{d} = {float(x):.9g}" for d, x in zip(problem.dofs, values, strict=False)
     )
