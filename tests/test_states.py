@@ -468,3 +468,52 @@ def test_a_force_by_a_formula_in_a_file(tmp_path):
     }.items():
         with pytest.raises(jfric.ProblemError, match=rf"force\.f\.F: .*{said}"):
             loads(text.replace("z.p - c*v.x", formula))
+
+
+def _driven() -> jfric.Problem:
+    """A cart with a motor whose current is a state, under a harmonic voltage."""
+    return jfric.Problem(
+        ["x"],
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "spring": jfric.Spring("x", 4.0),
+            "damper": jfric.Damper("x", 1.0),
+            "motor": jfric.Motor("x", kt=0.5, V=jfric.Harmonic(2.0, omega=3.0), R=1.0, L=0.5),
+        },
+        time=3.0,
+    )
+
+
+def test_returns_hold_states_of_elements():
+    """A section named the last position again in place of the current."""
+    problem = _driven()
+    found = jfric.poincare_section(problem, 1.0, returns=3)
+    solution = jfric.simulate(problem, ts=jnp.arange(1.0, 4.0))
+    for name in ("q", "v", "z"):
+        np.testing.assert_allclose(getattr(found, name), getattr(solution, name), rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_basins_of_a_system_with_states():
+    """They ended in an error of array shapes."""
+    starts = {"initial.x.q": [-1.0, 1.0]}
+    found = jfric.basins(_driven(), starts, progress=False, give_up=60)
+    (attractor,) = found.attractors
+    w = 3.0
+    # m x'' + d x' + k x = kt i,  L i' + R i = V - kt x', phasors of sin.
+    matrix = np.array([[4.0 - w**2 + 1j * w, -0.5], [0.5j * w, 1.0 + 0.5j * w]])
+    x, i = np.linalg.solve(matrix, [0.0, 2.0])
+    for value, exact in ((attractor.q, x.imag), (attractor.v, w * x.real), (attractor.z, i.imag)):
+        np.testing.assert_allclose(value, [exact], atol=1e-5)
+
+
+def test_a_comparison_asks_for_positions_only():
+    """It asked for measured currents, too."""
+    t = np.linspace(0.0, 1.0, 11)
+    record = jfric.Experiment(t, y={"x": np.sin(t)})
+    friction = {"friction": jfric.Friction("x", 0.1, N=1.0)}
+    problem = _driven()
+    problem = jfric.Problem(["x"], problem.elements | friction, time=1.0)
+    with pytest.raises(jfric.ProblemError) as error:
+        jfric.compare_laws(problem, record, folds=40)
+    assert not str(error.value).startswith("y.")

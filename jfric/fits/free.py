@@ -312,7 +312,7 @@ def _function(problem: Problem, name: str) -> str:
         for given in c.targets
         if (path := target(problem, given)) is not None
     }
-    own = target(problem, name) if name not in problem.axes else None
+    own = target(problem, name) if name not in problem.dofs else None
     return own if own in sets else find_function(problem, name) or name  # pyright: ignore
 
 

@@ -164,7 +164,7 @@ def inverse_regression(
         )
     given, chosen = chosen, [at_even_steps(problem.dofs, e, "linear") for e in chosen]
     parts = [_equations(problem, e, paths, cutoff, decimate, slowest) for e in chosen]
-    rows = [(A[:, i], b[:, i], t) for A, b, t in parts for i in range(len(problem.axes))]
+    rows = [(A[:, i], b[:, i], t) for A, b, t in parts for i in range(len(problem.dofs))]
     A, b, t = (np.concatenate(column) for column in zip(*rows, strict=True))
     groups = np.repeat(np.arange(len(rows)), [len(row[2]) for row in rows])
     made = [e for e, before in zip(chosen, given, strict=True) if e is not before]

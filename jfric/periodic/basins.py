@@ -22,6 +22,7 @@ from jfric.sweeps.design import by_path
 from jfric.sweeps.sweeping import Prepared, Summary, execute, prepare
 from jfric.system.model import build
 from jfric.system.problem import Problem
+from jfric.system.states import state_units
 
 if TYPE_CHECKING:
     import xarray
@@ -54,16 +55,18 @@ class Memory(NamedTuple):
 class Attractor(Observable):
     """The attractor that a motion reaches, and the end of the run there.
 
-    Positions and velocities at returns to ``section`` are compared with those ``1 .. most`` returns
-    before: where they differ by less than ``tolerance``, relative to the largest of the motion,
-    three times in a row, they repeat; the period is the smallest number of returns after which they
-    are within 100 times that tolerance. The search ends after ``give_up`` returns. The result has
-    the period in returns (0: none was recognised), the number of returns until then, the positions
-    and velocities of one point of the cycle, and their largest magnitudes.
+    Positions, velocities and states of elements at returns to ``section`` are compared with those
+    ``1 .. most`` returns before: where they differ by less than ``tolerance``, relative to the
+    largest of the motion, three times in a row, they repeat; the period is the smallest number of
+    returns after which they are within 100 times that tolerance. The search ends after ``give_up``
+    returns. The result has the period in returns (0: none was recognised), the number of returns
+    until then, one point of the cycle (positions, velocities, states), and the largest magnitudes
+    of its numbers.
     """
 
     section: Section
     dofs: int
+    states: int = 0
     most: int = 8
     tolerance: float = 1e-7
     give_up: int = 500
@@ -72,15 +75,22 @@ class Attractor(Observable):
 
     @property
     def dims(self):
-        return (("entry", tuple(float(i) for i in range(STATE + 4 * self.dofs)), ""),)
+        count = STATE + 2 * self.coordinates
+        return (("entry", tuple(float(i) for i in range(count)), ""),)
+
+    @property
+    def coordinates(self) -> int:
+        """Number of positions, velocities and states of elements."""
+        return 2 * self.dofs + self.states
 
     def start(self, problem, mechanics, dtype):
-        coordinates = 2 * self.dofs
+        coordinates, n = self.coordinates, self.dofs
+        size = jnp.abs(jnp.concatenate([x[:n] for x in problem.start()[1:]]))
         none = jnp.asarray(0, jnp.int32)
         return Memory(
             number=none,
             states=jnp.full((self.most, coordinates), jnp.inf, dtype),
-            size=jnp.abs(jnp.concatenate(problem.start()[1:])).astype(dtype),
+            size=jnp.pad(size, (0, self.states)).astype(dtype),
             near=jnp.zeros((self.most,), jnp.int32),
             period=none,
             state=jnp.full((coordinates,), jnp.nan, dtype),
@@ -89,7 +99,8 @@ class Attractor(Observable):
     def update(self, carry: Memory, piece):
         here = visit(self.section, piece.problem, carry.number, piece)
         hit = here.hit & ~self.enough(carry)
-        x = jnp.concatenate([here.point.q, here.point.v])
+        point = here.point
+        x = jnp.concatenate([point.q, point.v, *([] if point.z is None else [point.z])])
         size = jnp.maximum(carry.size, jnp.abs(x))
         floor = jnp.finfo(x.dtype).tiny
         apart = jnp.abs(carry.states - x[None, :]) / jnp.maximum(size, floor)[None, :]
@@ -143,7 +154,8 @@ LONGEST = 64
 class FoundAttractor:
     """An attractor: a cycle of ``period`` returns (1: one point), and a point of it.
 
-    ``q``, ``v`` (n,): that point, the mean over the motions that reached it; ``spread``: their
+    ``q``, ``v`` (n,) and ``z`` (k,), the states of elements: that point, the mean over the motions
+    that reached it; ``spread``: their
     largest distance from it, relative to the largest state. ``share``: part of the initial states
     that reach it; ``error``: standard error of the share for as many states drawn at random (an
     upper estimate for a grid). ``count``: number of these states; ``returns``: mean number of
@@ -153,6 +165,7 @@ class FoundAttractor:
     period: int
     q: Float[np.ndarray, " n"]
     v: Float[np.ndarray, " n"]
+    z: Float[np.ndarray, " k"]
     share: float
     error: float
     count: int
@@ -281,7 +294,8 @@ def prepare_basins(
             "section an interval in seconds, or initial states only"
         )
     problem = lasting(problem, chosen, give_up)
-    seen = Attractor(chosen, len(problem.axes), longest, tolerance, give_up)
+    count = len(problem.dofs), len(state_units(problem))
+    seen = Attractor(chosen, *count, longest, tolerance, give_up)
     title = title or "basins with jfric"
     return prepare(problem, plane, [seen], solver=solver, title=title, **design)
 
@@ -289,7 +303,7 @@ def prepare_basins(
 def run_basins(prepared: Prepared, **execution: Any) -> tuple[Basins, Summary]:
     """The basins, and the settings and results of the sweep behind them."""
     sink, summary = execute(prepared, **execution)
-    return from_table(sink.dataset(), prepared.job.problem.axes), summary
+    return from_table(sink.dataset(), tuple(prepared.job.problem.dofs)), summary
 
 
 def from_table(table: xarray.Dataset, axes: tuple[str, ...]) -> Basins:
@@ -308,7 +322,7 @@ def _clustered(
     labels = np.where(ok, UNRECOGNISED, FAILED)
     period = np.where(ok, found[:, PERIOD], 0.0)
     waiting = np.flatnonzero(period > 0)
-    states, sizes = found[:, STATE : STATE + 2 * n], found[:, STATE + 2 * n :]
+    states, sizes = np.split(found[:, STATE:], 2, axis=1)
     # Velocities at rest are rounding errors: they are compared with the motion before.
     size = np.maximum(sizes[waiting].max(axis=0, initial=0.0), np.finfo(float).tiny)
     groups: list[np.ndarray] = []
@@ -328,7 +342,8 @@ def _clustered(
             FoundAttractor(
                 period=int(period[rows[0]]),
                 q=centre[:n],
-                v=centre[n:],
+                v=centre[n : 2 * n],
+                z=centre[2 * n :],
                 share=share,
                 error=error,
                 count=int(rows.size),

@@ -29,6 +29,7 @@ from jfric.system.mechanics import Mechanics
 from jfric.system.model import build
 from jfric.system.naming import find_path, set_parameters
 from jfric.system.problem import Problem
+from jfric.system.states import state_units
 
 if TYPE_CHECKING:
     import xarray
@@ -175,13 +176,15 @@ SPARE = 0.25
 class PoincareSection(NamedTuple):
     """Last returns of one motion to a section, in their order.
 
-    ``q``, ``v`` (r, n) [m, rad; m/s, rad/s], NaN for missing returns; ``status`` and ``flags`` of
-    the run (:class:`jfric.Status`, :class:`jfric.Flag`).
+    ``q``, ``v`` (r, n) [m, rad; m/s, rad/s] and ``z`` (r, k), states of elements in the order of
+    :attr:`jfric.Solution.states`; NaN for missing returns. ``status`` and ``flags`` of the run
+    (:class:`jfric.Status`, :class:`jfric.Flag`).
     Example: see :func:`jfric.poincare_section`.
     """
 
     q: Float[Array, "r n"]
     v: Float[Array, "r n"]
+    z: Float[Array, "r k"]
     status: Int[Array, ""]
     flags: Int[Array, ""]
 
@@ -222,17 +225,17 @@ def poincare_section(
     solver = _checked(solver, returns, skip)
     chosen = make_section(problem, section)
     problem = lasting(problem, chosen, returns + skip)
+    names = {"q": problem.dofs, "v": problem.dofs, "z": state_units(problem)}
     seen = [
-        Returns(Signal(field, i, ""), chosen, returns, skip, name=f"{field}.{dof}")
-        for field in ("q", "v")
-        for i, dof in enumerate(problem.axes)
+        Returns(Signal(field, i, ""), chosen, returns, skip, name=f"{field}.{name}")
+        for field, own in names.items()
+        for i, name in enumerate(own)
     ]
     found = observed(problem, seen, solver)
-    q, v = (
-        jnp.stack([found.values[f"{field}.{dof}"] for dof in problem.axes], axis=-1)
-        for field in ("q", "v")
-    )
-    return PoincareSection(q, v, found.status, found.flags)
+    rows = [jnp.zeros((returns, 0)), *(found.values[x.name][:, None] for x in seen)]
+    table, n = jnp.concatenate(rows, axis=1), len(problem.dofs)
+    q, v, z = jnp.split(table, (n, 2 * n), axis=1)
+    return PoincareSection(q, v, z, found.status, found.flags)
 
 
 def bifurcation_diagram(

@@ -127,7 +127,7 @@ def compare_laws(
     problem = build(problem)
     given = [experiments] if isinstance(experiments, Experiment) else list(experiments)
     chosen = [full_experiment(problem, e) for e in given]
-    missing = [dof for dof in problem.axes for e in chosen if dof not in e.y]
+    missing = [dof for dof in problem.dofs for e in chosen if dof not in e.y]
     if missing:
         raise ProblemError(f"y.{missing[0]}: the comparison needs measured positions")
     kept, told = _kept(problem, free or {}), []
@@ -135,7 +135,7 @@ def compare_laws(
         controller = full_controller(problem, controller)
         controller, chosen = with_found_delay(controller, chosen, kept)
         told = remarks_of(chosen)
-    pieces = folds_of(chosen, problem.axes, folds, lap)
+    pieces = folds_of(chosen, [*problem.dofs], folds, lap)
     allowed = possible(problem, [e for fold in pieces for e in fold], controller)
     judged = _chosen("criteria", criteria, allowed)
     both = controller is not None and starts_anywhere(controller)
@@ -263,7 +263,7 @@ class _Comparison:
     @functools.cached_property
     def _speeds(self) -> np.ndarray:
         records = [e for fold in self.folds for e in fold]
-        rates = [np.gradient(e.y[dof], e.t) for e in records for dof in self.problem.axes]
+        rates = [np.gradient(e.y[dof], e.t) for e in records for dof in self.problem.dofs]
         speeds = np.abs(np.concatenate(rates))
         return speeds[np.isfinite(speeds)]
 
@@ -272,7 +272,7 @@ class _Comparison:
         """The named laws, for the motion of the records."""
         speed = float(np.sqrt(np.mean(self._speeds**2)))
         loads = is_one_degree(assemble(self.problem))
-        y = [e.y[dof] for f in self.folds for e in f for dof in self.problem.axes]
+        y = [e.y[dof] for f in self.folds for e in f for dof in self.problem.dofs]
         travel = max(float(np.nanmax(x) - np.nanmin(x)) for x in y) if loads else None
         laws = candidate_laws(self.problem, speed, loads=loads, travel=travel, period=self.period)
         return {law.name: law for law in laws}

@@ -88,7 +88,7 @@ def possible(
 
 def unit_of(problem: Problem, criterion: str) -> str:
     """Unit of a criterion; errors of several kinds are parts of the spread of each signal."""
-    kinds = {problem.dofs.get(dof) == "rotation" for dof in problem.axes}
+    kinds = {problem.dofs.get(dof) == "rotation" for dof in problem.dofs}
     if len(kinds) > 1:
         return ""
     turns = kinds.pop()

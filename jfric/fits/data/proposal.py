@@ -55,9 +55,9 @@ def propose(path: Path, problem: Problem | None = None) -> str:
     if not y and problem is not None and left:
         guess = [c for c in left if c not in other] or left
         guess = [c for c in guess if c not in u.values()] or guess
-        y = {next(iter(problem.axes)): guess[0]}
+        y = {next(iter(problem.dofs)): guess[0]}
         u = {path: c for path, c in u.items() if c != guess[0]}
-        lines.append(f"# A guess, as no name and no unit is one of {', '.join(problem.axes)}:")
+        lines.append(f"# A guess, as no name and no unit is one of {', '.join(problem.dofs)}:")
     if not y:
         raise ProblemError(f"data.y: found no column of numbers beside the times {time!r}")
     lines += [_line(table, problem, name, c) for name, c in y.items()]
@@ -127,7 +127,7 @@ def _matched(table: Table, left: list[str], problem: Problem | None):
     u: dict[str, str] = {}
     if problem is None:
         return {split_unit(c)[0]: c for c in left[:1]}, u
-    dofs = list(problem.axes)
+    dofs = list(problem.dofs)
     loads = [path for path in function_paths(problem) if path.startswith("load.")]
     free = list(left)
     for name in dofs:
@@ -175,7 +175,7 @@ def _kind(problem: Problem | None, name: str) -> Dimension | None:
     dof = name.removeprefix("v.")
     if problem is None:
         return None
-    if dof not in problem.axes:
+    if dof not in problem.dofs:
         return path_dimension(problem, name)
     rotates = problem.dofs.get(dof) == "rotation"
     if dof != name:

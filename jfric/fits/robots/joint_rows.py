@@ -80,13 +80,13 @@ def drives(problem: Problem) -> dict[str, str]:
     """Names of the loads whose measured force is the torque of a joint, by degree of freedom."""
     loads = problem.section("load").items()
     found = {x.direction.names[0]: name for name, x in reversed([*loads]) if x.direction.is_single}
-    for dof in problem.axes:
+    for dof in problem.dofs:
         if dof not in found:
             raise ProblemError(
                 f"load: missing for {dof}; the measured torque of each joint is a load on it, such "
                 f'as load.{dof} with dof = "{dof}"'
             )
-    return {dof: found[dof] for dof in problem.axes}
+    return {dof: found[dof] for dof in problem.dofs}
 
 
 def inertial_links(problem: Problem) -> list[str]:
@@ -119,7 +119,7 @@ def rows_of(problem: Problem, e: Experiment, names: Sequence[str], cutoff: float
     rate = 1.0 / float(np.mean(np.diff(e.t)))
     measured = complete_positions(problem.dofs, e)
     if cutoff is None:
-        quiet = quiet_cutoff(rate, measured, resolutions(problem.axes, e))
+        quiet = quiet_cutoff(rate, measured, resolutions(problem.dofs, e))
         cutoff = min(quiet, GAP / longest)
     q = smooth(measured, rate, cutoff)
     v = np.gradient(q, 1.0 / rate, axis=0)
@@ -161,7 +161,7 @@ def _without_stale(problem: Problem, e: Experiment) -> Experiment:
     keep = ~stale
     said = f"{stale.sum():,} rows repeat the positions of the row before, they were left out"
     u = {k: np.asarray(x)[keep] for k, x in (e.u or {}).items()}
-    y = {k: np.asarray(e.y[k])[keep] for k in problem.axes}
+    y = {k: np.asarray(e.y[k])[keep] for k in problem.dofs}
     resolution = {k: x for k, x in (e.resolution or {}).items() if k in y}
     return Experiment(e.t[keep], u, y, meta=e.meta, resolution=resolution).with_remarks(said)
 

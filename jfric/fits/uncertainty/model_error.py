@@ -117,7 +117,7 @@ def _with_elements(problem: Problem) -> tuple[Problem, dict[str, dict[str, Free]
     }
     if len(masses) <= MANY_DOFS:
         groups["mass"] = masses
-    if len(problem.axes) > MANY_DOFS:
+    if len(problem.dofs) > MANY_DOFS:
         return problem, groups
     changed: dict[str, dict[str, Any]] = {}
     for section, letter, kind, make in (
@@ -125,7 +125,7 @@ def _with_elements(problem: Problem) -> tuple[Problem, dict[str, dict[str, Free]
         ("load", "F", "asymmetry", Load),
         ("spring", "k", "position", Spring),
     ):
-        names = {dof: f"{ADDED}_{dof}" for dof in problem.axes}
+        names = {dof: f"{ADDED}_{dof}" for dof in problem.dofs}
         own = {name: make(dof, 0.0) for dof, name in names.items()}
         changed[section] = own
         groups[kind] = {
