@@ -1,6 +1,7 @@
 """Malformed files and command lines end in one sentence: some here, many in the slow test."""
 
 import os
+import random
 import re
 import subprocess
 import sys
@@ -48,3 +49,24 @@ def test_no_traceback_and_no_hang():
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert re.search(r"^450 cases, 0 failures", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("system", ["line", "rod", "links", "sleigh", "varying"])
+def test_pairs_of_elements_have_a_result_or_a_sentence(system, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
+    import pair_elements
+
+    known = sorted(pair_elements.ELEMENTS)
+    rng = random.Random(f"{system} 1")
+    for _ in range(4):
+        names = tuple(rng.sample(known, 2))
+        assert pair_elements.failures(system, names) == {}, names
+
+
+def test_every_element_has_its_place_in_the_pairs(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
+    import pair_elements
+
+    problem = pair_elements.made("line", *sorted(pair_elements.ELEMENTS.keys() - {"joint"}))
+    assert len(problem.elements) >= 20

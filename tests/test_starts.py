@@ -105,7 +105,9 @@ def hanging(section, **given):
     return jfric.Problem([], elements, time=0.2)
 
 
-@pytest.mark.parametrize("section", WITH_STATES)
+@pytest.mark.parametrize(
+    "section", ["motor", *(pytest.param(x, marks=pytest.mark.slow) for x in ("lugre", "state"))]
+)
 def test_starts_follow_beside_states(section):
     follows = hanging(section)
     assert ("rod_x", "q") in follows.follows

@@ -400,6 +400,7 @@ def test_a_state_whose_rate_is_a_difference_may_rest():
     assert abs(float(run.final.v[1])) < 1e-9
 
 
+@pytest.mark.slow
 def test_a_force_by_a_formula_is_that_of_other_elements():
     """Gravity of a pendulum, drag and Duffing's spring as one formula, under friction; a carried
     load grows with it like with theirs."""
