@@ -429,3 +429,22 @@ def test_a_loop_of_short_samples_is_the_continuous_one():
         off.append(float(np.abs(found.q - exact.q).max()))
     assert off[0] < 1e-2
     assert 0.4 < off[1] / off[0] < 0.6
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [jfric.EventDriven(), jfric.MoreauJean(dt=1e-2), jfric.Smoothed()],
+    ids=lambda s: s.label,
+)
+def test_a_controller_without_a_period_is_told_by_every_solver(solver):
+    problem = jfric.Problem(
+        ["x"],
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "load": {"push": jfric.Load("x", 0.0)},
+            "controller": jfric.Controller("x", "load.push", kp=1.0),
+        },
+        time=0.1,
+    )
+    with pytest.raises(jfric.ProblemError, match=r"^controller\.period: missing; give the time"):
+        jfric.simulate(problem, solver)

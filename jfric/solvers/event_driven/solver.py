@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.by_batch import Sizes
 from jfric.numerics.choice import select
-from jfric.numerics.loops import Adjoint, Shared, require_adjoint
+from jfric.numerics.loops import Adjoint, Shared
 from jfric.numerics.polynomials import powers
 from jfric.numerics.tracing import remark
 from jfric.results.formulas import require_formulas
@@ -39,10 +39,8 @@ from jfric.solvers.event_driven.state import State, initial_state, start_watchin
 from jfric.solvers.given_forces import ending_at, first_negative_force
 from jfric.solvers.states import AbstractState
 from jfric.system.assembly import assemble
-from jfric.system.control import controllers, require_periods
-from jfric.system.features import require_features, taken_by, varying_parts
-from jfric.system.function_checks import refuse_jumping_bases
-from jfric.system.inertia import require_inertia
+from jfric.system.control import controllers
+from jfric.system.features import taken_by, varying_parts
 from jfric.system.joint_equations import joint_equations
 from jfric.system.naming import with_numbers
 from jfric.system.problem import Problem
@@ -124,13 +122,9 @@ class EventDriven(AbstractSolver):
 
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
-        require_inertia(problem)
-        refuse_jumping_bases(problem, "the solver event-driven")
-        require_features(problem, "the solver event-driven", self.takes)
-        require_periods(problem)
+        super().require(problem)
         _require_constant_directions(problem)
         require_free_gaps(problem, "the solver event-driven")
-        require_adjoint(self.adjoint)
         require_kernel(self.kernel)
         require_formulas(problem)
         if not 0.0 < self.accumulation < 1.0:

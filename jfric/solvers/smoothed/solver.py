@@ -31,11 +31,9 @@ from jfric.solvers.smoothed.friction import (
     normal_forces,
 )
 from jfric.solvers.states import Local, MotionState, generic_change
-from jfric.system.features import require_features, taken_by
+from jfric.system.features import taken_by
 from jfric.system.fields import Scalar
 from jfric.system.forces import applied_force, normal_forces_at
-from jfric.system.function_checks import refuse_jumping_bases
-from jfric.system.inertia import require_inertia
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 
@@ -133,9 +131,7 @@ class Smoothed(AbstractSolver):
 
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
-        require_inertia(problem)
-        refuse_jumping_bases(problem, "the solver smoothed")
-        require_features(problem, "the solver smoothed", self.takes)
+        super().require(problem)
         require_smoothed(problem, self)
 
     def prepare(self, problem: Problem, end=None) -> Prepared:

@@ -12,7 +12,7 @@ from jax.core import Tracer
 from jfric.contact.contact_methods import Method, require_method
 from jfric.errors import ProblemError
 from jfric.numerics.limits import require_step
-from jfric.numerics.loops import Adjoint, require_adjoint
+from jfric.numerics.loops import Adjoint
 from jfric.solvers.base import REST, AbstractSolver, OnePass, begin_anew
 from jfric.solvers.fixed_step import half_step, require_positive_step
 from jfric.solvers.records import Records, empty_records
@@ -27,10 +27,8 @@ from jfric.solvers.time_stepping.prepared import (
     with_step,
 )
 from jfric.solvers.time_stepping.run import run
-from jfric.system.features import require_features, taken_by
+from jfric.system.features import taken_by
 from jfric.system.fields import Scalar, scalar
-from jfric.system.function_checks import refuse_jumping_bases
-from jfric.system.inertia import require_inertia
 from jfric.system.laws import Coulomb
 from jfric.system.problem import Problem
 
@@ -58,9 +56,7 @@ class AbstractTimeStepping(AbstractSolver):
 
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this scheme cannot represent."""
-        require_inertia(problem)
-        refuse_jumping_bases(problem, f"the solver {self.label}")
-        require_features(problem, f"the solver {self.label}", self.takes)
+        super().require(problem)
         require_time_stepping(problem, self)
 
     def require_duration(self, duration: float) -> None:
@@ -145,7 +141,6 @@ def require_time_stepping(problem: Problem, solver: Any) -> None:
         least = 1 if name == "max_steps" else 0
         if getattr(solver, name) < least:
             raise ProblemError(f"{name}: found {getattr(solver, name)}, must be at least {least}")
-    require_adjoint(solver.adjoint)
     elements = problem.labelled("friction", "contact")
     require_method(solver.method, len(elements))
     for name, element in elements.items():
