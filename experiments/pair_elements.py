@@ -22,9 +22,13 @@ import jax
 import jax.numpy as jnp
 
 import jfric
-from jfric import elements as of
+from jfric import elements
 
 jax.config.update("jax_enable_x64", True)
+
+#: Elements take what their converters take, which checkers of types do not know.
+of: Any = elements
+law: Any = jfric
 
 #: Sections of elements, each with the elements by name.
 Sections = dict[str, dict[str, Any]]
@@ -42,7 +46,12 @@ class System(NamedTuple):
 
 
 _LINE = {"x": "translation", "y": "translation"}
-_ARM = {"m": 1.0, "J": (0.1, 0.1, 0.1, 0.0, 0.0, 0.0), "axis": (0, 1, 0), "com": (0, 0, -0.5)}
+_ARM: dict[str, Any] = {
+    "m": 1.0,
+    "J": (0.1, 0.1, 0.1, 0.0, 0.0, 0.0),
+    "axis": (0, 1, 0),
+    "com": (0, 0, -0.5),
+}
 _START = {"x": jfric.InitialState(q=0.1, v=0.3)}
 SYSTEMS = {
     "line": System(
@@ -108,29 +117,29 @@ def _load(a: str) -> jfric.Load:
     return jfric.Load(a, jfric.Harmonic(3.0, omega=4.0))
 
 
-def _friction(law: Any, **more: Any) -> Callable[[str, str], Sections]:
-    return lambda a, b: {"friction": {"f": jfric.Friction(a, law, N=2.0, **more)}}
+def _friction(mu: Any, **more: Any) -> Callable[[str, str], Sections]:
+    return lambda a, b: {"friction": {"f": of.Friction(a, mu, N=2.0, **more)}}
 
 
 def _motor(**more: Any) -> Callable[[str, str], Sections]:
     return lambda a, b: {"motor": {"m": of.Motor(a, kt=0.5, V=2.0, R=1.0, **more)}}
 
 
-_WINDING = {"L": 0.01, "C_th": 10.0, "R_th": 2.0, "alpha": 0.004}
-_PID = {"kp": 5.0, "kd": 0.5, "reference": 0.2}
+_WINDING: dict[str, Any] = {"L": 0.01, "C_th": 10.0, "R_th": 2.0, "alpha": 0.004}
+_PID: dict[str, Any] = {"kp": 5.0, "kd": 0.5, "reference": 0.2}
 #: Elements by name, along the coordinates ``a`` and ``b``.
 ELEMENTS: dict[str, Callable[[str, str], Sections]] = {
     "coulomb": _friction(0.2),
     "static": _friction(jfric.StaticDynamic(0.3, 0.2)),
     "stribeck": _friction(jfric.Stribeck(0.3, 0.2, v_s=0.1)),
     "belt": _friction(0.2, belt=0.1),
-    "curve": _friction(jfric.FrictionCurve([0.0, 0.1, 1.0], [0.3, 0.2, 0.25])),
+    "curve": _friction(law.FrictionCurve([0.0, 0.1, 1.0], [0.3, 0.2, 0.25])),
     "position": _friction(0.2, position=jfric.PeriodicFactor(1.0)),
     "carried": lambda a, b: {
         "load": {"carried": _load(a)},
-        "friction": {"c": jfric.Friction(a, limit=0.3, kappa=0.2, load="load.carried")},
+        "friction": {"c": of.Friction(a, limit=0.3, kappa=0.2, load="load.carried")},
     },
-    "plane": lambda a, b: {"friction": {"p": jfric.Friction(plane=[a, b], law=0.2, N=1.0)}},
+    "plane": lambda a, b: {"friction": {"p": of.Friction(plane=[a, b], law=0.2, N=1.0)}},
     "contact": lambda a, b: {"contact": {"c": jfric.Contact(a, gap=0.5, e=0.5)}},
     "stop": lambda a, b: {"stop": {"s": jfric.Stop(a, k=500.0, gap=0.15)}},
     "clearance": lambda a, b: {"gap_spring": {"g": of.GapSpring(a, 100.0, 100.0, 0.05, 0.05)}},
@@ -147,7 +156,7 @@ ELEMENTS: dict[str, Callable[[str, str], Sections]] = {
         "state": {"lag": jfric.State(f"{a} - z.lag", force="-z.lag", direction=a)}
     },
     "heat": lambda a, b: {
-        "friction": {"brake": jfric.Friction(a, 0.2, N=1.0)},
+        "friction": {"brake": of.Friction(a, 0.2, N=1.0)},
         "state": {"heat": jfric.State("-lambda_t.brake*slip.brake", unit="J")},
     },
     "motor": _motor(),
