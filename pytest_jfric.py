@@ -79,7 +79,7 @@ class SystemFile(pytest.File):
         if self._results is None:
             import jax
 
-            from jfric.verification.verify_cases import verify
+            from jfric.verification.runner import verify
 
             with jax.enable_x64(True):
                 found = verify([self.path], flow=self.config.getoption("--jfric-flow"))

@@ -65,11 +65,13 @@ def require_known(
     where: str, what: str, name: str, known: Iterable[str], say: str = "there are"
 ) -> None:
     """Raise :class:`ProblemError`, with the nearest choice, for a ``name`` of a ``what`` that is
-    not among the ``known`` ones."""
+    not among the ``known`` ones. ``where``: begin of the sentence; empty within another one."""
     names = list(known)
     if name not in names:
         found = f"no {what} {name!r}{nearest(name, names)}"
-        raise ProblemError(f"{where}: {found}; {say} {', '.join(names) or 'none'}")
+        raise ProblemError(
+            f"{where}{': ' if where else ''}{found}; {say} {', '.join(names) or 'none'}"
+        )
 
 
 @contextlib.contextmanager
@@ -81,6 +83,17 @@ def within(where: str, *kinds: type[Exception]) -> Iterator[None]:
     except (ProblemError, *kinds) as error:
         said = error.args[0] if isinstance(error, KeyError) else error
         raise ProblemError(f"{where}{said}") from None
+
+
+@contextlib.contextmanager
+def writing(where: str, place: object, *kinds: type[Exception]) -> Iterator[None]:
+    """Block whose errors of the file system, those of ``kinds`` as well, are one sentence: what
+    ``where`` asks for cannot be written to ``place``."""
+    try:
+        yield
+    except (OSError, *kinds) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ProblemError(f"{where}: cannot write to {place} ({reason})") from None
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:

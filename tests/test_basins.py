@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric import ProblemError
-from jfric.cli.basins import _print
 from jfric.cli.main import app
+from jfric.cli.returns import _print
 from jfric.figures.steady_figure import MOST_LISTED
 from jfric.periodic.basins import (
     FAILED,
@@ -22,8 +22,8 @@ from jfric.periodic.basins import (
     run_basins,
 )
 from jfric.periodic.sections import Section
+from jfric.sweeps.design import parse_section
 from jfric.sweeps.table import ZarrTable
-from jfric.sweeps.texts import parse_section
 
 OMEGA = 2.6
 
@@ -231,7 +231,7 @@ def test_a_figure_shows_the_basins(found, tmp_path, monkeypatch):
         "2 more: 16.0%", f"not recognised: {share:.1f}%", "failed, or no start: 50.0%",
     ]  # fmt: skip
     printed = []
-    for module in ("app", "basins"):
+    for module in ("app", "returns"):
         monkeypatch.setattr(f"jfric.cli.{module}.tell", lambda text, *_: printed.append(text))
     _print(dataclasses.replace(shown, attractors=(2 * many)[:22]))
     first = found.attractors[0]

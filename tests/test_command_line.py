@@ -232,7 +232,7 @@ def test_results_are_printed_for_programs_or_not_at_all(tmp_path):
         (["--format", "xls"], "found 'xls', allowed are csv, parquet"),
         (["--times", "1, 5"], "found times from 1 s to 5 s, they must lie inside"),
         (["--times", "1 m"], "--times: found 'm'"),
-        (["--times", "1"], "at least 2 outputs"),
+        (["--times", "1"], "at least 2 and"),
     ],
 )
 def test_bad_input_is_one_sentence(arguments, sentence, tmp_path):
@@ -351,7 +351,7 @@ def test_an_element_that_is_not_passive_is_remarked_on():
     ("module", "settings", "function"),
     [
         ("export", "ExportSettings", jfric.exports.export_mjcf),
-        ("compare", "CompareSettings", jfric.compare_laws),
+        ("fit", "CompareSettings", jfric.compare_laws),
         ("fit", "FitSettings", jfric.fit),
         ("statics", "EquilibriaSettings", jfric.equilibria),
         ("sweep", "SweepSettings", jfric.sweep),

@@ -10,8 +10,8 @@ import pytest
 import typer
 
 import jfric
-from jfric.cli.completion import parameter_paths, starting_files
 from jfric.cli.main import app
+from jfric.cli.options import parameter_paths, starting_files
 from jfric.verification.configs import shipped
 
 FILES = (

@@ -16,10 +16,9 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric.cli.main import app
+from jfric.files.assignments import apply_overrides
 from jfric.files.config import Check
-from jfric.files.overrides import apply_overrides
-from jfric.files.read_toml import load_config, loads
-from jfric.files.schema import json_schema
+from jfric.files.read_toml import json_schema, load_config, loads
 from jfric.files.solver_choice import OBJECTS, SOLVERS, choose_solver, settings_of
 from jfric.files.write_toml import dump
 from jfric.results.quantity import Quantity, parse_quantity

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric.cli.main import app
-from jfric.exports.fmu_unit import Unit
+from jfric.exports.fmu import Unit
 from jfric.verification.configs import shipped
 
 pytest.importorskip("pythonfmu")
@@ -144,7 +144,7 @@ def test_a_bouncing_contact_in_version_3(tmp_path):
 
 
 def test_a_unit_without_fmi_says_what_went_wrong(tmp_path):
-    from jfric.exports.fmu_unit import NAMES, SYSTEM, described
+    from jfric.exports.fmu import NAMES, SYSTEM, described
 
     problem = jfric.load(shipped("ve0116"))
     (tmp_path / SYSTEM).write_text(jfric.to_toml(problem))

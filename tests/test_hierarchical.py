@@ -144,7 +144,7 @@ def test_bad_calls_are_one_sentence():
 
 
 def test_a_command_and_a_file_say_what_varies():
-    from jfric.cli.run_fit import free_of
+    from jfric.cli.fit_record import free_of
     from jfric.files.read_toml import loads
 
     system = 'dofs = ["x"]\ntime = {end = "1 s"}\nmass = {dof = "x", m = 1.0}\n'

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.files.read_toml import load_config, loads
-from jfric.files.schema import json_schema
+from jfric.files.read_toml import json_schema, load_config, loads
 from jfric.files.write_toml import dump
 from jfric.results.columns import columns
 from jfric.system.assembly import assemble

@@ -4,7 +4,7 @@ its unit on an angle gives a length."""
 import pytest
 from test_bounded_input import refused
 
-from jfric.files.overrides import apply_overrides
+from jfric.files.assignments import apply_overrides
 from jfric.files.read_toml import loads
 from jfric.files.write_toml import dump
 from jfric.results.columns import force_unit

@@ -19,8 +19,8 @@ from generators.manual.source import inner_comments, statement_and_remarks
 import jfric
 from jfric.files.read_toml import load_config
 from jfric.system.bristle import LuGre
-from jfric.verification.cases import Case, Expected
 from jfric.verification.configs import shipped
+from jfric.verification.job_lists import Case, Expected
 from jfric.verification.result import Result, judged
 
 FILE = """\
@@ -139,7 +139,7 @@ def test_the_manual_of_the_site_fails_where_a_value_moved(moved, tmp_path, monke
         set={"parameters.fnu": 1.3},
         expected=(Expected("equilibrium.lambda_n(1)", value, chosen.allowed, "closed form"),),
     )
-    monkeypatch.setattr("jfric.verification.cases.cases", lambda: [case])
+    monkeypatch.setattr("jfric.verification.job_lists.cases", lambda: [case])
     monkeypatch.setattr(site, "FOLDER", tmp_path)
     assert main(["--case", "e1"]) == bool(moved)
     assert ("exceeds" in capsys.readouterr().err) == bool(moved)

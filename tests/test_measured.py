@@ -12,10 +12,9 @@ from prediction import relative_error
 from typer.testing import CliRunner
 
 import jfric
-from jfric.cli.fit_record import checksum
+from jfric.cli.fit_record import checksum, run_fit
 from jfric.cli.kept_results import write_page
 from jfric.cli.main import app
-from jfric.cli.run_fit import run_fit
 from jfric.files import read_toml
 from jfric.files.read_toml import load_config
 from jfric.fits.comparison.candidates import candidate_laws

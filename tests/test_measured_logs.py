@@ -8,9 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 import jfric
-from jfric.cli.fit_record import sources
+from jfric.cli.fit_record import run_fit, sources
 from jfric.cli.main import app
-from jfric.cli.run_fit import run_fit
 from jfric.files.read_toml import loads
 from jfric.files.write_toml import dump
 from jfric.fits.data.measured_files import read_columns, read_experiments

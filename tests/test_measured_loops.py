@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.cli.run_fit import free_of
+from jfric.cli.fit_record import free_of
 from jfric.files.read_toml import load_config
 from jfric.fits.comparison.candidates import candidate_laws
 from jfric.fits.comparison.criteria import CLOSED, JOINT, WINDOWS, Setting, error, laps

@@ -280,7 +280,7 @@ def test_proposal_names_what_it_does_not_know(tmp_path):
 
 
 def test_units_off_by_a_thousand_are_suspected(tmp_path):
-    from jfric.cli.run_fit import run_fit
+    from jfric.cli.fit_record import run_fit
     from jfric.fits.free import Free
 
     config = loads(SYSTEM)

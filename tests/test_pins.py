@@ -9,8 +9,7 @@ import jfric
 from jfric.contact import rules
 from jfric.files.read_toml import loads
 from jfric.files.write_toml import dump
-from jfric.results.columns import column_units
-from jfric.results.tables import contacts_shown
+from jfric.results.columns import column_units, contacts_shown
 
 M, J, L, MU, R, G = 2.0, 0.2, 0.7, 0.4, 0.05, 9.81
 

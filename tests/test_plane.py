@@ -12,8 +12,7 @@ from scipy.optimize import minimize
 import jfric
 from jfric.contact import rules
 from jfric.contact.rules.planes import holding_friction
-from jfric.files.read_toml import load_config, loads
-from jfric.files.schema import json_schema
+from jfric.files.read_toml import json_schema, load_config, loads
 from jfric.files.write_toml import dump
 from jfric.numerics.collocation import collocation
 from jfric.verification.configs import shipped

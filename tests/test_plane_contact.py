@@ -14,8 +14,8 @@ import jfric
 from jfric.contact.impact import solve_impact
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
+from jfric.results.columns import contacts_shown
 from jfric.results.signals import signal_names
-from jfric.results.tables import contacts_shown
 from jfric.verification.configs import shipped
 
 START = jfric.InitialState

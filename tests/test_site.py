@@ -11,7 +11,7 @@ from generators import api, check_links, citation, commands, configuration, erro
 from test_docstrings import PUBLIC
 
 import jfric
-from jfric.files.schema import file_codec, json_schema
+from jfric.files.read_toml import file_codec, json_schema
 from jfric.results.status import Flag, Status
 from jfric.system.elements import SECTIONS
 

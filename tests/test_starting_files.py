@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 import jfric
 from jfric.cli.main import app
 from jfric.errors import ProblemError
-from jfric.files.read_toml import load_config
-from jfric.files.schema import json_schema
+from jfric.files.read_toml import json_schema, load_config
 from jfric.files.starting_files import SCHEMA, STARTERS, write_starter
 from jfric.verification.configs import shipped
 

@@ -23,10 +23,9 @@ from jfric.cli.main import app
 from jfric.files.read_toml import load_config
 from jfric.numerics.compilation import ACCELERATOR, CPU, CPU_WHOLE
 from jfric.sweeps import sweeping
-from jfric.sweeps.design import make_design
+from jfric.sweeps.design import make_design, parse_vary
 from jfric.sweeps.sweeping import execute, prepare
 from jfric.sweeps.table import ZarrTable, read_layout
-from jfric.sweeps.texts import parse_vary
 from jfric.sweeps.tiles import choose_budget, refined, start_layout, tile_shape, tiles
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -155,10 +155,10 @@ def test_stabilised_midpoint_switches_sixty_times():
 
 
 def _exact_times():
-    from jfric.verification.cases import cases
+    from jfric.verification.job_lists import cases
 
     case = next(c for c in cases() if c.name == "janovsky_4_1")
-    times = {e.quantity: e.value for e in case.expected}
+    times = {str(e.quantity): e.expected for e in case.expected}
     return np.array([times[f"event_time({i})"] for i in range(1, 61)])
 
 

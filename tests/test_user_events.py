@@ -10,8 +10,7 @@ import pytest
 
 import jfric
 from jfric import Event, EventDriven, Flag, InitialState, Mass, Problem, ProblemError, Status
-from jfric.files.read_toml import loads
-from jfric.files.schema import json_schema
+from jfric.files.read_toml import json_schema, loads
 from jfric.fits.residuals import sampled_or_whole
 
 RUNGE_KUTTA = EventDriven(flow="runge-kutta")

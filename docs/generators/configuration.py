@@ -9,7 +9,7 @@ from typing import Any
 from generators.rst import heading, literal, table
 from jfric.files.codec import Key
 from jfric.files.element_codec import element_codec
-from jfric.files.schema import file_codec, json_schema
+from jfric.files.read_toml import file_codec, json_schema
 from jfric.system.elements import SECTIONS
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jfric import solvers
 from jfric.cli import options
 from jfric.cli.app import command, status, tell
 from jfric.cli.kept_results import write_figure
@@ -48,19 +49,18 @@ def bias(given: BiasSettings) -> None:
     """
     from jfric.figures.bias_figure import bias_figure, bristle_figure
     from jfric.files.solver_choice import choose_solver, parse_options
-    from jfric.solvers.bias import bristle_bias, smoothing_bias
 
     chosen = load_changed(given)
     figure: Any
     with status(given.config.stem, "simulating"):
         if given.stiffness is not None:
             values = _numbers(given.stiffness, "--stiffness", "1e3,1e5")
-            found, figure = bristle_bias(chosen.problem, values), bristle_figure
+            found, figure = solvers.bristle_bias(chosen.problem, values), bristle_figure
         else:
             values = _numbers(given.widths, "--widths", "0.1,1e-3")
             words = parse_options(given.option or [], name="smoothed")
             solver, _ = choose_solver(chosen.solver, **words)
-            found, figure = smoothing_bias(chosen.problem, values, solver), bias_figure
+            found, figure = solvers.smoothing_bias(chosen.problem, values, solver), bias_figure
     tell(chosen.name, "bold")
     tell(found)
     if given.plot:

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
+from jfric import exports
 from jfric.cli import options
 from jfric.cli.app import command, status, tell, tell_rows, wrote
-from jfric.cli.loading import load_changed
+from jfric.cli.loading import load_changed, names_in
 from jfric.cli.options import setting
-from jfric.cli.values import names_in
 from jfric.errors import require_one_of
 
 if TYPE_CHECKING:
-    from jfric.exports import MjcfExport, UrdfExport
     from jfric.files.config import Config
 
 FORMATS = ("mjcf", "urdf", "fmu")
@@ -60,18 +59,16 @@ def export(given: ExportSettings) -> None:
     MuJoCo's joints have frictionloss (Coulomb's law, softened); where the installed version has it,
     a law with a static limit becomes a bristle (LuGre).
     """
-    from jfric.exports import export_mjcf, export_urdf
-
     require_one_of("--to", given.to, FORMATS)
     chosen = load_changed(given)
     if given.to == "fmu":
         _export_fmu(given, chosen)
         return
     if given.to == "urdf":
-        _write(given, chosen, export_urdf(chosen.problem))
+        _write(given, chosen, exports.export_urdf(chosen.problem))
         return
     with status(given.config.stem, "simulating" if given.compare else "writing"):
-        found = export_mjcf(
+        found = exports.export_mjcf(
             chosen.problem,
             friction=cast("Literal['auto', 'frictionloss', 'lugre']", given.friction),
             presliding=given.presliding,
@@ -81,15 +78,13 @@ def export(given: ExportSettings) -> None:
     _write(given, chosen, found)
 
 
-def _write(given: ExportSettings, chosen: Config, found: UrdfExport) -> None:
+def _write(given: ExportSettings, chosen: Config, found: exports.UrdfExport) -> None:
     """Write a model, and print what it does not represent."""
-    from jfric.exports import MjcfExport
-
     ending = ".xml" if given.to == "mjcf" else ".urdf"
     path = given.out or Path(given.config.with_suffix(ending).name)
     found.write(path)
     tell(chosen.name, "bold")
-    if isinstance(found, MjcfExport) and found.mujoco is not None:
+    if isinstance(found, exports.MjcfExport) and found.mujoco is not None:
         _print_differences(found)
     tell("not represented:" if found.lost else "all is represented")
     for sentence in found.lost:
@@ -99,9 +94,7 @@ def _write(given: ExportSettings, chosen: Config, found: UrdfExport) -> None:
 
 def _export_fmu(given: ExportSettings, chosen: Config) -> None:
     """Write a unit of co-simulation, and print its variables."""
-    from jfric.exports import export_fmu
-
-    found = export_fmu(
+    found = exports.export_fmu(
         chosen.problem,
         given.out or Path(given.config.with_suffix(".fmu").name),
         inputs=names_in(given.inputs),
@@ -116,7 +109,7 @@ def _export_fmu(given: ExportSettings, chosen: Config) -> None:
     wrote(found.path)
 
 
-def _print_differences(found: MjcfExport) -> None:
+def _print_differences(found: exports.MjcfExport) -> None:
     """Print the distances of the two motions, and velocities of creep."""
     columns = "position", ">largest", ">rms", ">at the end", ">way of the exact motion"
     rows = [

@@ -1,31 +1,31 @@
-"""``jfric fit``: parameters from measured files."""
+"""``jfric fit`` and ``jfric compare``: parameters from measured files, and friction laws judged on
+data held out from their fits."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from jfric import fits
 from jfric.cli import options
 from jfric.cli.app import answer, command, status, tell, wrote
 from jfric.cli.interrupt import NOTHING, kept
 from jfric.cli.kept_results import write_page
-from jfric.cli.loading import load_changed
+from jfric.cli.loading import load_changed, names_in, to_seconds
 from jfric.cli.options import argument, setting
-from jfric.cli.run_fit import RESIDUALS, free_of, read_records, run_fit
-from jfric.cli.values import names_in, to_seconds
 from jfric.errors import ProblemError, require_one_of
 from jfric.optional import import_plotly
 from jfric.sweeps.progress import Progress
 
 if TYPE_CHECKING:
     from jfric.files.config import Config
-    from jfric.fits.comparison.result import LawComparison
-    from jfric.fits.free import Free
     from jfric.fits.uncertainty.posterior import Posterior
 
+
+RESIDUALS = ("output", "input", "windows", "both", "inverse", "steady", "joints")
 #: Number of chains of a posterior, which run side by side.
 CHAINS = 16
 #: Criterion to which a comparison fits its laws, by the residual of the fit.
@@ -111,16 +111,21 @@ def fit(given: FitSettings) -> bool | None:
     if given.init is not None:
         return _print_proposal(given.config, given.init)
     data = _required(given)
-    from jfric.cli.fit_record import fit_record, profiles, samples, write_record
-    from jfric.fits.hierarchical import HierarchicalFit
+    from jfric.cli.fit_record import (
+        fit_joints,
+        fit_record,
+        free_of,
+        profiles,
+        run_fit,
+        samples,
+        write_record,
+    )
     from jfric.fits.optimise.descents import Outcome
 
     if given.report is not None:
         import_plotly()
     chosen = load_changed(given)
     if given.residual == "joints":
-        from jfric.cli.fit_joints import fit_joints
-
         return fit_joints(given, chosen, data)
     words = _options(given)
     free = free_of(chosen, given.free, required=True)
@@ -129,7 +134,7 @@ def fit(given: FitSettings) -> bool | None:
         with Progress(0) as watch.bar:
             made = run_fit(chosen, data, free, seed=given.seed, watch=watch, **words)
         extra: dict[str, Any] = {}
-        result = made.fit if isinstance(made, HierarchicalFit) else made
+        result = made.fit if isinstance(made, fits.HierarchicalFit) else made
         compared = _compare(given, chosen, data, free) if given.comparison else None
         drawn = None
         if given.posterior:
@@ -138,7 +143,7 @@ def fit(given: FitSettings) -> bool | None:
             extra["law_comparison"] = compared.to_dict()
         if drawn is not None:
             extra |= {"posterior": drawn.to_dict(), "samples": samples(drawn)}
-        if isinstance(made, HierarchicalFit):
+        if isinstance(made, fits.HierarchicalFit):
             extra["hierarchical"] = made.to_dict()
         if given.report is not None:
             extra["profiles"] = profiles(result)
@@ -188,14 +193,14 @@ def _options(given: FitSettings) -> dict[str, Any]:
 
 
 def _compare(
-    given: FitSettings, config: Config, data: list[Path], free: dict[str, Free]
-) -> LawComparison:
+    given: FitSettings, config: Config, data: list[Path], free: dict[str, fits.Free]
+) -> fits.LawComparison:
     """Compare friction laws on held-out data, fitted to the residual of the fit."""
-    from jfric.fits.comparison.compare_laws import compare_laws
+    from jfric.cli.fit_record import read_records
 
     config = config.opened()
     with status(Path(config.path).stem) as announce:
-        return compare_laws(
+        return fits.compare_laws(
             config.problem,
             read_records(config, data),
             {k: f for k, f in free.items() if not f.per_experiment},
@@ -247,3 +252,94 @@ def _print_proposal(config: Path | None, file: Path) -> None:
 
     problem = None if config is None else load_config(config).problem
     typer.echo(propose(file, problem), nl=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareSettings(options.OnSystem):
+    """Settings of ``jfric compare``."""
+
+    data: options.Measured = None
+    free: list[str] | None = setting(
+        "What is free in every law in addition to its own coefficients, PATH=LOW:HIGH. "
+        "Repeatable; the table fit of the file unless given.",
+        metavar="PATH=LOW:HIGH",
+        paths=True,
+    )
+    law: list[str] | None = setting(
+        "One of the laws that are compared: viscous, Coulomb, 'Coulomb + viscous', asymmetric, "
+        "Stribeck, load-dependent, curve, position (with --period), or with memory: Jenkins, Dahl, "
+        "Bouc-Wen, LuGre. Repeatable; all without memory unless given.",
+        metavar="NAME",
+    )
+    criterion: list[str] | None = setting(
+        "What laws are judged by: 'closed loop', 'inverse dynamics', windows, 'open loop'. "
+        "Repeatable; all that the records allow unless given.",
+        metavar="NAME",
+    )
+    fitted_to: str | None = setting(
+        "The criterion that is minimised; 'closed loop and windows' where there is a controller "
+        "without an integral, 'closed loop' with one, else windows.",
+        metavar="NAME",
+    )
+    folds: int | None = setting(
+        "Pieces of every record that are left out in turns; whole records, or four pieces of fewer "
+        "than three, unless given.",
+    )
+    lap: str | None = setting("Leave out pieces of this length.", metavar="TIME")
+    window: str | None = setting("Length of the windows, 1 s unless given.", metavar="TIME")
+    period: float | None = setting(
+        "Length along the way after which friction repeats itself, in m or rad.",
+    )
+    hold: options.Hold = "zero"
+    starts: int = setting("Starts of the optimiser for each fit.", 1)
+    out: Path | None = setting("Result (JSON), instead of results/<name>/compare-NNN.json.")
+    report: Path | None = setting("Also write a page with the figure.", metavar="FILE.html")
+
+
+@command(
+    "Identify",
+    epilog="Example: jfric compare axis.toml --data run.csv --free mass.m=1:10 --folds 4",
+)
+def compare(given: CompareSettings) -> bool:
+    """Compare laws of friction on what they were not fitted to.
+
+    Exit status: 0 where a law is recommended, 1 where none can be, 2 for bad input.
+    """
+    if not given.data:
+        raise ProblemError("--data: missing, such as --data record.csv")
+    from jfric.cli.fit_record import free_of, read_records, request, write_record
+    from jfric.files.write_toml import dump
+
+    chosen = load_changed(given).opened()
+    free = free_of(chosen, given.free, required=False)
+    records = read_records(chosen, given.data)
+    with status(given.config.stem) as announce:
+        result = fits.compare_laws(
+            chosen.problem,
+            records,
+            free,
+            laws=given.law,
+            criteria=given.criterion,
+            fitted_to=given.fitted_to,
+            folds=given.folds,
+            lap=to_seconds(given.lap, "--lap"),
+            window=to_seconds(given.window, "--window"),
+            controller=chosen.controller,
+            period=given.period,
+            hold=given.hold,
+            starts=given.starts,
+            announce=announce,
+        )
+    record = request(chosen, given.data) | result.to_dict()
+    if result.fitted is not None:
+        record["recommended_config"] = dump(replace(chosen, problem=result.fitted.problem))
+    path = write_record(given, "compare", record)
+    if given.report is not None:
+        from jfric.figures.view.fit_view import comparison_page
+
+        write_page(given.report, comparison_page(record, path.stem), "--report")
+    tell(chosen.name, "bold")
+    tell(str(result), whole=True)
+    for file in filter(None, (path, given.report)):
+        wrote(file)
+    return result.recommended is not None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jfric.cli.app import called, tell, wrote
 from jfric.cli.interrupt import kept
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, writing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,11 +23,9 @@ KEPT = "interrupted; what is finished is kept, the same command with --out {} go
 def write_page(path: Path, text: str, option: str) -> None:
     """Write a page to ``path``, which this ``option`` names; raises :class:`ProblemError` where it
     cannot be written."""
-    try:
+    with writing(option, path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ProblemError(f"{option}: cannot write {path} ({error.strerror})") from None
 
 
 def computed_into(
@@ -41,7 +38,9 @@ def computed_into(
     """Result of ``compute``, and the folder in which ``compute`` stores the result: that of the
     option ``--out``, or the next free ``KIND-NNN`` of the configuration. ``keeps``: sentence on the
     stored part of an interrupted run."""
-    store = given.out or _free_folder(given.folder, kind, ending)
+    from jfric.files.output import reserve
+
+    store = given.out or reserve(given.folder, kind, ending, folder=True)
     try:
         with kept(lambda: keeps(store)):
             return compute(store), store
@@ -49,20 +48,6 @@ def computed_into(
         with contextlib.suppress(OSError):  # only a folder that was reserved and never used
             store.rmdir()
         raise
-
-
-def _free_folder(directory: Path, kind: str, ending: str) -> Path:
-    """The next free name ``KIND-NNN`` with its ``ending``, reserved at once."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for number in itertools.count(1):
-            path = directory / f"{kind}-{number:03d}{ending}"
-            with contextlib.suppress(FileExistsError):
-                path.mkdir()
-                return path
-    except OSError as error:
-        raise ProblemError(f"--out: cannot write to {directory} ({error.strerror})") from None
-    raise AssertionError  # numbers do not end
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -78,13 +63,14 @@ def write_rows(
     columns: Mapping[str, np.ndarray],
     content: Mapping[str, Any],
     units: Mapping[str, str] | None = None,
+    ending: str = ".csv",
 ) -> list[Path]:
-    """Write the columns of a result (CSV), and beside them its ``content`` (JSON), under the next
-    free name ``KIND-NNN`` in ``folder``; returns the two files."""
+    """Write the columns of a result (CSV or another ``ending``), and beside them its ``content``
+    (JSON), under the next free name ``KIND-NNN`` in ``folder``; returns the two files."""
     from jfric.files import output
 
     place = output.reserve(folder, kind)
-    table = place.with_suffix(".csv")
+    table = place.with_suffix(ending)
     output.write_trajectory(table, dict(columns), dict(units or dict.fromkeys(columns, "")))
     write_json(place, {**content, "trajectory": table.name})
     return [table, place]
@@ -111,8 +97,6 @@ def add_figure(files: list[Path], figure: Callable[[], Figure]) -> None:
 
 def save_figure(path: Path, figure: Callable[[], Figure], option: str = "--plot") -> Path:
     """Draw to ``path``; raises :class:`jfric.ProblemError` if it cannot be written."""
-    try:
+    with writing(option, path, ValueError):
         figure().savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise ProblemError(f"{option}: cannot write {path} ({error})") from None
     return path

@@ -1,4 +1,5 @@
-"""The system of a file with the changes of ``--set``, its solver, and the devices to use."""
+"""The system of a file with the changes of ``--set``, its solver, the devices to use, and values of
+other options: intervals of parameters, and times."""
 
 from __future__ import annotations
 
@@ -9,17 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from jfric.errors import ProblemError
+from jfric import solvers
+from jfric.errors import ProblemError, within
+from jfric.numerics.limits import OUTPUTS, parse_count
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from jfric.files.config import Config
-    from jfric.solvers.base import AbstractSolver
+    from jfric.system.problem import Problem
+
+INTERVAL_FORM = "path=start:stop such as contact.mu=0:1.5"
 
 
 def load_changed(given: Any) -> Config:
     """The system of a command's record with the changes of ``--set``; remarks on unusual but
     allowed properties of the system go to standard error."""
-    from jfric.files.overrides import apply_overrides
+    from jfric.files.assignments import apply_overrides
     from jfric.files.read_toml import load_config
     from jfric.system.law_checks import coefficient_remarks
     from jfric.system.states import passivity_remarks
@@ -38,11 +45,11 @@ def _require_file(path: Path) -> None:
     """Raise :class:`ProblemError` for a file that is missing but has the name of a system of the
     package: with the command that writes it."""
     from jfric.files.starting_files import STARTERS
-    from jfric.verification.configs import config_directory
+    from jfric.verification.configs import systems
 
     if path.exists() or path.suffix != ".toml":
         return
-    if path.stem in STARTERS or (config_directory() / path.name).is_file():
+    if path.stem in STARTERS or path.stem in systems():
         raise ProblemError(
             f"{path}: cannot read the file (No such file or directory); "
             f"jfric init {path.stem} {path} writes the one of the package"
@@ -57,7 +64,7 @@ def solver_words(given: Any) -> dict[str, Any]:
     return parse_options(given.option or [], **own)
 
 
-def load_for_many(given: Any) -> tuple[Config, AbstractSolver]:
+def load_for_many(given: Any) -> tuple[Config, solvers.AbstractSolver]:
     """The system of a command's record for many trajectories, and their solver; also sets the
     devices of the record."""
     from jfric.files.solver_choice import choose_solver
@@ -89,3 +96,59 @@ def use_devices(count: int | None) -> None:
         require_count("--devices", count, 1, DEVICES)
     with contextlib.suppress(ProblemError):  # the process has begun to use its devices
         use_cores(count)
+
+
+def parse_path(problem: Problem, text: str, option: str) -> str:
+    """The full path of a parameter that a path follows."""
+    from jfric.statics.path_names import checked_path
+
+    with within(f"{option}: "):
+        return checked_path(problem, text)
+
+
+def parse_interval(problem: Problem, text: str, option: str = "--vary") -> dict[str, Any]:
+    """``PATH=START:STOP``, where the values may carry units."""
+    from jfric.files.assignments import parse_number, split_assignment
+
+    path, interval = split_assignment(text, INTERVAL_FORM, option)
+    ends = interval.split(":")
+    if len(ends) != 2:
+        raise ProblemError(f"{option}: found {text!r}, expected {INTERVAL_FORM}")
+    name = parse_path(problem, path, option)
+    start, stop = (parse_number(problem, name, end, option) for end in ends)
+    return {"vary": name, "start": start, "stop": stop}
+
+
+def followed(config: Config, text: str | None) -> dict[str, Any]:
+    """The parameter and its interval: those of the option ``--vary``, or else of the file."""
+    wanted = dict(config.statics) if text is None else parse_interval(config.problem, text)
+    if not wanted:
+        raise ProblemError(
+            "--vary: not given, and the file has no table [statics]; give --vary PATH=START:STOP"
+        )
+    return wanted
+
+
+def names_in(text: str | None) -> list[str]:
+    """Names of an option, separated by commas; none without the option."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def parse_times(text: str) -> int | np.ndarray:
+    """A number of times, or the times of a list such as ``0.5, 20 ms`` in their order."""
+    import numpy as np
+
+    from jfric.system.units import DIMENSIONS, UnitError, to_si
+
+    if text.strip().isdecimal():
+        return parse_count(text, "--times", 2, OUTPUTS)
+    with within("--times: ", UnitError, TypeError, ValueError):
+        values = [to_si(part.strip(), DIMENSIONS["time"]) for part in text.split(",")]
+        return np.unique(np.array(values, float))
+
+
+def to_seconds(text: str | None, option: str) -> float | None:
+    """The time of an option in seconds; None without the option."""
+    from jfric.files.assignments import parse_time
+
+    return None if text is None else parse_time(text, option)

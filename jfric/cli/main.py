@@ -7,9 +7,9 @@ from jfric.cli.interrupt import end_within_seconds
 
 #: Modules of the commands, in the order of ``jfric --help``.
 MODULES = (
-    *("init", "run", "sweep", "periodic", "response", "returns", "basins"),
-    *("fit", "compare", "optimise", "statics", "flutter"),
-    *("bias", "export", "verify", "view", "show"),
+    *("begin", "run", "sweep", "periodic", "response", "returns"),
+    *("fit", "optimise", "statics"),
+    *("bias", "export", "verify", "view"),
 )
 _ORDER = [import_module(f"jfric.cli.{name}").__name__ for name in MODULES]
 # Some of them may have been imported before, in another order.

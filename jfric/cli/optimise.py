@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jfric import optima, results
 from jfric.cli import options
 from jfric.cli.app import answer, command, status, tell, wrote
 from jfric.cli.kept_results import write_json, write_page
@@ -13,7 +14,6 @@ from jfric.cli.options import setting
 from jfric.errors import ProblemError
 
 if TYPE_CHECKING:
-    from jfric.optima.optimise import Optimum
     from jfric.system.problem import Problem
 
 
@@ -62,7 +62,6 @@ def optimise(given: OptimiseSettings) -> bool:
     takes. Exit status: 0, 1 where the search has not converged to a feasible point, 2 for bad
     input.
     """
-    from jfric import optima
     from jfric.files.config import Config
     from jfric.files.output import reserve
     from jfric.files.solver_choice import choose_solver
@@ -91,15 +90,16 @@ def optimise(given: OptimiseSettings) -> bool:
 
 def _arguments(given: OptimiseSettings, problem: Problem, table: Any) -> dict[str, Any]:
     """Arguments of the computation: options in place of entries of the file's table."""
+    from jfric.files.assignments import split_assignment
     from jfric.optima.optimise import from_table
-    from jfric.sweeps.texts import parse_vary, split_vary
+    from jfric.sweeps.design import parse_vary
 
     names = "objective", "method", "starts", "seed", "iterations"
     own = {name: x for name in names if (x := getattr(given, name)) is not None}
     if given.constraint:
         own["constraints"] = given.constraint
     if given.observe:
-        pairs = [split_vary(text, "NAME=OBSERVABLE", "--observe") for text in given.observe]
+        pairs = [split_assignment(text, "NAME=OBSERVABLE", "--observe") for text in given.observe]
         own["observe"] = dict(pairs)
     if given.free:
         ranges = parse_vary(problem, given.free, sampled=True, option="--free")
@@ -115,17 +115,17 @@ def _arguments(given: OptimiseSettings, problem: Problem, table: Any) -> dict[st
     return from_table(whole)
 
 
-def _content(found: Optimum) -> dict[str, Any]:
+def _content(found: optima.Optimum) -> dict[str, Any]:
     """The result as plain data."""
     import numpy as np
 
-    from jfric.results.status import Status, flags_in
+    from jfric.results.status import flags_in
 
     names = "objective", "observed", "violations", "feasible", "converged", "message"
     more = "stationarity", "derivatives", "motions", "seconds", "remarks", "starts"
     return {
         "values": {path: np.asarray(x).tolist() for path, x in found.values.items()},
         **{name: getattr(found, name) for name in (*names, *more)},
-        "status": Status(found.status).name.lower(),
+        "status": results.Status(found.status).name.lower(),
         "flags": [str(flag.name).lower() for flag in flags_in(found.flags)],
     }

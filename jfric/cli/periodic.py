@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jfric.periodic
+from jfric import figures, results
 from jfric.cli import options
 from jfric.cli.app import command, status, tell, tell_more, tell_rows, wrote
 from jfric.cli.kept_results import add_figure, write_rows
@@ -14,8 +16,6 @@ from jfric.cli.options import setting
 
 if TYPE_CHECKING:
     from jfric.files.config import Config
-    from jfric.periodic.orbit import PeriodicOrbit
-    from jfric.results.solution import Solution
     from jfric.system.problem import Problem
 
 #: Outputs over a period, and most events and multipliers that are listed.
@@ -92,7 +92,6 @@ def _find(given: PeriodicSettings) -> bool:
     """Find, print and write the orbit of a configuration; returns whether there is one."""
     import numpy as np
 
-    from jfric.periodic.solving import periodic_orbit
     from jfric.system.control import controllers
     from jfric.verification.system_checks import orbit_settings
 
@@ -101,7 +100,7 @@ def _find(given: PeriodicSettings) -> bool:
         return _find_sampled(given, chosen)
     tell(chosen.name, "bold")
     with status(given.config.stem, "looking for the periodic motion"):
-        orbit = periodic_orbit(chosen.problem, **orbit_settings(chosen))
+        orbit = jfric.periodic.periodic_orbit(chosen.problem, **orbit_settings(chosen))
     if not bool(orbit.converged):
         tell(f"no periodic motion: {orbit.outcome()}", "bold red")
         return False
@@ -119,10 +118,8 @@ def _find(given: PeriodicSettings) -> bool:
     }
     files = _write(given, chosen, orbit.problem, _motion(orbit, OUTPUTS), about)
     if given.plot:
-        from jfric.figures.trajectory_figure import plot
-
         motion = _motion(orbit, 4 * OUTPUTS)
-        add_figure(files, lambda: plot(motion, orbit.problem, chosen.name))
+        add_figure(files, lambda: figures.plot(motion, orbit.problem, chosen.name))
     wrote(*files)
     return True
 
@@ -131,11 +128,9 @@ def _find_sampled(given: PeriodicSettings, chosen: Config) -> bool:
     """Find, print and write the orbit of samples of a configuration with controllers."""
     import numpy as np
 
-    from jfric.periodic.sampled_orbit import sampled_orbit
-
     tell(chosen.name, "bold")
     with status(given.config.stem, "looking for an orbit of samples"):
-        orbit = sampled_orbit(chosen.problem)
+        orbit = jfric.periodic.sampled_orbit(chosen.problem)
     if not orbit.converged:
         tell(f"no periodic motion: {orbit.status.message}", "bold red")
         return False
@@ -158,7 +153,7 @@ def _judged(orbit: Any) -> dict[str, Any]:
     }
 
 
-def _print(orbit: PeriodicOrbit) -> None:
+def _print(orbit: jfric.periodic.PeriodicOrbit) -> None:
     """Print period, state, multipliers, stability and events."""
     import numpy as np
 
@@ -189,11 +184,11 @@ def _print(orbit: PeriodicOrbit) -> None:
     tell_more(len(events), MOST_LISTED, "events")
 
 
-def _start(orbit: PeriodicOrbit) -> float:
+def _start(orbit: jfric.periodic.PeriodicOrbit) -> float:
     return float(orbit.problem.resolved().time.start)
 
 
-def _motion(orbit: PeriodicOrbit, outputs: int) -> Solution:
+def _motion(orbit: jfric.periodic.PeriodicOrbit, outputs: int) -> results.Solution:
     """The motion over a period."""
     import numpy as np
 
@@ -204,7 +199,7 @@ def _write(
     given: PeriodicSettings,
     chosen: Config,
     problem: Problem,
-    solution: Solution,
+    solution: results.Solution,
     orbit: dict[str, Any],
 ) -> list[Path]:
     """Write the motion over a period (CSV), and what is known of the orbit (JSON)."""

@@ -5,27 +5,24 @@ from __future__ import annotations
 import contextlib
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from jfric import figures, periodic
 from jfric.cli.app import remarks, status, tell, tell_rows, wrote
 from jfric.cli.kept_results import add_figure, computed_into, write_rows
-from jfric.cli.loading import load_solved
-from jfric.cli.values import parse_interval, parse_path
+from jfric.cli.loading import load_solved, parse_interval, parse_path
 from jfric.errors import ProblemError, SimulationError, nearest
 from jfric.files import output
+from jfric.files.assignments import parse_number, split_assignment
+from jfric.files.config import Config
 from jfric.files.write_toml import dump
 from jfric.numerics.limits import parse_count
+from jfric.periodic.state_vector import state_columns
 from jfric.sweeps.progress import Progress
-from jfric.sweeps.texts import parse_number, split_vary
+from jfric.system.problem import Problem
 from jfric.verification.system_checks import POINT_KINDS, orbit_settings
-
-if TYPE_CHECKING:
-    from jfric.files.config import Config
-    from jfric.periodic.path import OrbitPath, OrbitPoint
-    from jfric.periodic.special_curve import SpecialCurve
-    from jfric.system.problem import Problem
 
 #: Number of parts of an interval in the progress bar.
 PARTS = 1000
@@ -46,7 +43,7 @@ def follow(given: Any) -> bool:
     second = _second(chosen.problem, given)
     tell(chosen.name, "bold")
 
-    def computed(store: Path) -> tuple[OrbitPath, list[Path]]:
+    def computed(store: Path) -> tuple[periodic.OrbitPath, list[Path]]:
         settings = orbit_settings(chosen, "state")
         path = found = _followed(chosen, ends, store, settings)
         files = _write_path(path, names, store, dump(chosen))
@@ -70,9 +67,7 @@ def follow(given: Any) -> bool:
         tell(str(error), "bold red")
         return False
     if given.plot:
-        from jfric.figures.steady_figure import plot_orbits
-
-        add_figure(files, lambda: plot_orbits(found, names, title=chosen.name))
+        add_figure(files, lambda: figures.plot_orbits(found, names, title=chosen.name))
     wrote(*files)
     return True
 
@@ -100,7 +95,7 @@ def _parse_point(text: str, option: str) -> tuple[str, int]:
     return found[1], int(found[2])
 
 
-def _point(path: OrbitPath, kind: str, number: int, option: str) -> OrbitPoint:
+def _point(path: periodic.OrbitPath, kind: str, number: int, option: str) -> periodic.OrbitPoint:
     points = path.points(POINT_KINDS[kind])
     if number > len(points):
         raise ProblemError(
@@ -116,7 +111,7 @@ def _second(problem: Problem, given: Any) -> tuple[str, float, int] | None:
         raise ProblemError(f"{lacks}: not given, {here} needs it beside it")
     if given.over is None:
         return None
-    path, text = split_vary(given.over, OVER_FORM, "--over")
+    path, text = split_assignment(given.over, OVER_FORM, "--over")
     name = parse_path(problem, path, "--over")
     stop, _, count = text.partition(":")
     points = parse_count(count, "--over: its number of values", 2, 10**5) if count else POINTS
@@ -125,20 +120,19 @@ def _second(problem: Problem, given: Any) -> tuple[str, float, int] | None:
 
 def _followed(
     config: Config, ends: tuple[str, float, float], store: Path, settings: dict[str, Any]
-) -> OrbitPath:
+) -> periodic.OrbitPath:
     """A path, stored in ``store`` and printed; raises :class:`jfric.SimulationError` without an
     orbit at its beginning."""
-    from jfric.periodic.continuation import continue_orbit
-
     point = settings.get("from_")
     try:
         with Progress(PARTS, stage="compiling") as bar:
 
             def watch(part: float, orbits: int) -> None:
-                bar.show(round(PARTS * part), PARTS, f"{orbits:,} orbits over {ends[0]}")
+                stage = f"{orbits:,} orbits over {ends[0]}"
+                bar.show(round(PARTS * part), PARTS, stage, counted=orbits)
 
             kept = {"store": store, "title": config.name, "watch": watch}
-            path = continue_orbit(config.problem, *ends, **kept, **settings)
+            path = periodic.continue_orbit(config.problem, *ends, **kept, **settings)
     except SimulationError as error:
         with contextlib.suppress(OSError):  # only a folder that nothing was kept in
             store.rmdir()
@@ -160,17 +154,17 @@ def _keeps(store: Path) -> str:
 def _curve(
     problem: Problem,
     name: str,
-    point: OrbitPoint,
+    point: periodic.OrbitPoint,
     second: tuple[str, float, int],
     folder: Path,
     settings: dict[str, Any],
 ) -> list[Path]:
     """Print and write (CSV) the places of a special point over a second parameter."""
-    from jfric.periodic.special_curve import continue_special
-
     other, stop, points = second
     with status(f"{point.kind} over {other}", "following it"):
-        found = continue_special(problem, name, point, other, stop, points=points, **settings)
+        found = periodic.continue_special(
+            problem, name, point, other, stop, points=points, **settings
+        )
     _print_curve(found)
     file = output.reserve(folder, "curve").with_suffix(".csv")
     table = {other: found.second, name: found.parameter, "period": found.period}
@@ -179,7 +173,7 @@ def _curve(
     return [file]
 
 
-def _print_curve(curve: SpecialCurve) -> None:
+def _print_curve(curve: periodic.SpecialCurve) -> None:
     name, other = curve.names
     points = zip(curve.second, curve.parameter, curve.period, strict=True)
     rows = [tuple(f"{x:.12g}" for x in point) for point in points]
@@ -188,7 +182,7 @@ def _print_curve(curve: SpecialCurve) -> None:
     remarks(curve.remarks)
 
 
-def _print_path(path: OrbitPath) -> None:
+def _print_path(path: periodic.OrbitPath) -> None:
     stable = int(np.sum(path.stable))
     tell(f"{len(path.parameter)} orbits over {path.name}, {stable} of them stable")
     rows = []
@@ -201,10 +195,10 @@ def _print_path(path: OrbitPath) -> None:
     remarks(path.remarks)
 
 
-def _write_path(path: OrbitPath, names: list[str] | None, folder: Path, config: str) -> list[Path]:
+def _write_path(
+    path: periodic.OrbitPath, names: list[str] | None, folder: Path, config: str
+) -> list[Path]:
     """Write all orbits of a path (CSV), and its special points (JSON)."""
-    from jfric.periodic.state_vector import state_columns
-
     table: dict[str, np.ndarray] = {path.name: path.parameter, "period": path.period}
     table |= state_columns(path.axes, path.state)
     table["multiplier"] = np.max(np.abs(path.multipliers), axis=1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jfric import figures, periodic
 from jfric.cli import options
 from jfric.cli.app import command, tell, tell_more, tell_rows, wrote
 from jfric.cli.kept_results import computed_into, save_figure, write_json
@@ -17,8 +18,6 @@ from jfric.errors import ProblemError
 
 if TYPE_CHECKING:
     from jfric.files.config import Config
-    from jfric.periodic.response_result import FrequencyResponse
-    from jfric.sweeps.progress import Progress
 
 #: Most curves and special points that are listed.
 MOST_LISTED = 40
@@ -81,7 +80,7 @@ def response(given: ResponseSettings) -> bool:
     from jfric.files.write_toml import dump
     from jfric.periodic.cycle_quantities import parse_cycle_quantities
     from jfric.results.grammar import split
-    from jfric.sweeps.texts import numbers, parse_vary
+    from jfric.sweeps.design import numbers, parse_vary
 
     use_devices(given.devices)
     chosen = load_solved(given)
@@ -111,18 +110,18 @@ def response(given: ResponseSettings) -> bool:
     ok = _print(found, names)
     files = _write(found, names, folder, given, dump(chosen))
     if given.plot:
-        from jfric.figures.steady_figure import plot_response
-
         picture = folder / "response.png"
-        files.append(save_figure(picture, lambda: plot_response(found, names, title=chosen.name)))
+        files.append(
+            save_figure(picture, lambda: figures.plot_response(found, names, title=chosen.name))
+        )
     wrote(*files)
     return ok
 
 
 def _drive(config: Config, given: ResponseSettings) -> tuple[str, float, float]:
     """The load, and the first and the last frequency, from the command or the file."""
+    from jfric.files.assignments import parse_number
     from jfric.periodic.response import drive_of
-    from jfric.sweeps.texts import parse_number
 
     place = given.load or _of_file(config, "load", "--load", "a name such as load")
     path = drive_of(config.problem, place).path
@@ -145,16 +144,24 @@ def _of_file(config: Config, key: str, option: str, form: str) -> Any:
 
 def _compute(
     config: Config, drive: tuple[str, float, float], values: dict[str, Any], folder: Path
-) -> FrequencyResponse:
+) -> periodic.FrequencyResponse:
     """The response, stored in ``folder`` while it is computed."""
-    from jfric.periodic.response import frequency_response
     from jfric.sweeps.progress import Progress
     from jfric.verification.system_checks import orbit_settings
 
     settings = orbit_settings(config, "state", response=True)
-    with Progress(_curves(values) * PARTS) as bar:
-        kept = {"store": folder, "title": config.name, "watch": _Watch(bar, _curves(values))}
-        return frequency_response(config.problem, *drive, over=values, **kept, **settings)
+    parts: dict[int, float] = {}
+    orbits: dict[int, int] = {}
+    total = _curves(values) * PARTS
+
+    def watch(curve: int, part: float, rows: int) -> None:
+        parts[curve], orbits[curve] = part, rows
+        reached, count = round(PARTS * sum(parts.values())), sum(orbits.values())
+        bar.show(reached, total, f"{count:,} orbits", counted=count)
+
+    with Progress(total) as bar:
+        kept = {"store": folder, "title": config.name, "watch": watch}
+        return periodic.frequency_response(config.problem, *drive, over=values, **kept, **settings)
 
 
 def _curves(values: dict[str, Any]) -> int:
@@ -170,28 +177,7 @@ def _keeps(folder: Path, curves: int) -> str:
     )
 
 
-class _Watch:
-    """Progress of the curves."""
-
-    def __init__(self, bar: Progress, curves: int):
-        self._bar, self._curves = bar, curves
-        self._parts: dict[int, float] = {}
-        self._rows: dict[int, int] = {}
-        self._first: tuple[float, int] | None = None
-
-    def __call__(self, curve: int, part: float, rows: int) -> None:
-        self._parts[curve], self._rows[curve] = part, rows
-        done, now = sum(self._rows.values()), time.perf_counter()
-        if self._first is None:
-            # The first step waits for the compiler: the rate is that of the other steps.
-            self._first = now, done
-        rate = (done - self._first[1]) / max(now - self._first[0], 1e-9)
-        stage = f"{done:,} orbits" if rate else "compiling"
-        reached = round(PARTS * sum(self._parts.values()))
-        self._bar.show(reached, PARTS * self._curves, stage, f"{rate:,.0f}/s" if rate else "")
-
-
-def _print(found: FrequencyResponse, names: list[str]) -> bool:
+def _print(found: periodic.FrequencyResponse, names: list[str]) -> bool:
     """Print peaks and special points; returns whether all curves are complete."""
     import numpy as np
 
@@ -226,7 +212,7 @@ def _print(found: FrequencyResponse, names: list[str]) -> bool:
 
 
 def _write(
-    found: FrequencyResponse,
+    found: periodic.FrequencyResponse,
     names: list[str],
     folder: Path,
     given: ResponseSettings,
@@ -239,32 +225,29 @@ def _write(
 
     files = [given.csv or folder / "response.csv"]
     columns, units = found.columns(names), found.units(names)
-    try:
-        if given.csv is None:
-            files[0].unlink(missing_ok=True)
-        output.write_trajectory(files[0], columns, units)
-        if given.json_ is not None:
-            special = [
-                {"curve": i + 1, "kind": p.kind, "frequency": p.parameter, "row": p.row}
-                for i, p in found.special
-            ]
-            content = {
-                "load": found.drive.path,
-                "points": {name: np.asarray(x).tolist() for name, x in columns.items()},
-                "units": units,
-                "peaks": [_peak(found, i, n) for i in range(len(found.curves)) for n in names],
-                "special": special,
-                "config": config,
-                "outcome": [c.outcome for c in found.curves],
-            }
-            write_json(given.json_, content)
-            files.append(given.json_)
-    except OSError as error:
-        raise ProblemError(f"cannot write {error.filename} ({error.strerror})") from None
+    if given.csv is None:
+        files[0].unlink(missing_ok=True)
+    output.write_trajectory(files[0], columns, units)
+    if given.json_ is not None:
+        special = [
+            {"curve": i + 1, "kind": p.kind, "frequency": p.parameter, "row": p.row}
+            for i, p in found.special
+        ]
+        content = {
+            "load": found.drive.path,
+            "points": {name: np.asarray(x).tolist() for name, x in columns.items()},
+            "units": units,
+            "peaks": [_peak(found, i, n) for i in range(len(found.curves)) for n in names],
+            "special": special,
+            "config": config,
+            "outcome": [c.outcome for c in found.curves],
+        }
+        write_json(given.json_, content)
+        files.append(given.json_)
     return files
 
 
-def _peak(found: FrequencyResponse, curve: int, name: str) -> dict[str, Any]:
+def _peak(found: periodic.FrequencyResponse, curve: int, name: str) -> dict[str, Any]:
     peak = found.peak(name, curve=curve)
     about = {"curve": curve + 1, **found.curves[curve].values, "quantity": name}
     return about | {k: getattr(peak, k) for k in ("frequency", "value", "kind", "stable")}

@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jfric import figures, results
 from jfric.cli import options
 from jfric.cli.app import answer, command, status, tell, wrote
-from jfric.cli.kept_results import add_figure, save_figure, write_json
-from jfric.cli.loading import load_changed, solver_words
+from jfric.cli.kept_results import add_figure, save_figure, write_rows
+from jfric.cli.loading import load_changed, parse_times, solver_words
 from jfric.cli.options import setting
-from jfric.cli.values import parse_times
-from jfric.errors import ProblemError
 
 if TYPE_CHECKING:
     from jfric.cli.run_config import Outcome
     from jfric.files.config import Config
-    from jfric.results.solution import Solution
 
 
 #: Events named where a derivative has one side.
@@ -114,8 +112,6 @@ def run(given: RunSettings) -> bool:
 
 
 def _outputs(text: str) -> int | tuple[float, ...]:
-    if text.strip() in ("0", "1"):
-        raise ProblemError(f"--times: found {text}, at least 2 outputs are needed")
     times = parse_times(text)
     return times if isinstance(times, int) else tuple(times.tolist())
 
@@ -131,13 +127,13 @@ def _write(
 
     ``started``: start time of the command. Returns the sidecar's content and all files.
     """
-    from jfric.files import output
+    from jfric.files.output import sidecar
     from jfric.files.write_toml import dump
     from jfric.results.columns import columns
 
     solution, rows, title = outcome.solution, outcome.rows, config.title
     wall = time.perf_counter() - started
-    content = output.sidecar(
+    content = sidecar(
         config.problem,
         solution,
         title=title,
@@ -150,32 +146,25 @@ def _write(
         wall_time={"compile": outcome.compile_seconds, "run": outcome.run_seconds, "total": wall},
     )
     table = columns(config.problem, solution, rows)
-    path = output.reserve(given.folder)
-    trajectory = path.with_suffix(f".{given.format_}")
-    write_json(path, content | {"trajectory": trajectory.name})
-    output.write_trajectory(trajectory, table, content["units"])
-    files = [trajectory, path]
+    ending = f".{given.format_}"
+    files = write_rows(given.folder, "run", table, content, content["units"], ending)
     if given.plot:
-        from jfric.figures.trajectory_figure import plot
-
-        add_figure(files, lambda: plot(solution, config.problem, title))
+        add_figure(files, lambda: figures.plot(solution, config.problem, title))
     if given.plot and config.problem.section("body"):
-        from jfric.figures.mechanism_figure import plot_mechanism
-
-        picture = path.with_name(f"{path.stem}-mechanism.png")
-        drawn = save_figure(picture, lambda: plot_mechanism(solution, config.problem, title))
+        picture = files[0].with_name(f"{files[0].stem}-mechanism.png")
+        drawn = save_figure(
+            picture, lambda: figures.plot_mechanism(solution, config.problem, title)
+        )
         files.append(drawn)
     if given.animate is not None:
-        from jfric.figures.mechanism_figure import animate
-
-        files.append(animate(solution, config.problem, given.animate, title))
+        files.append(figures.animate(solution, config.problem, given.animate, title))
     return content, files
 
 
 def _print(config: Config, outcome: Outcome, settings: dict[str, Any]) -> None:
     """Print checks, final state, events, status and times of a run."""
-    from jfric.results.status import Flag, flags_in
-    from jfric.results.tables import contacts_shown, own_events_shown, state_shown
+    from jfric.results.columns import contacts_shown, own_events_shown, state_shown
+    from jfric.results.status import flags_in
     from jfric.verification.result import checks_shown
 
     solution, problem = outcome.solution, config.problem
@@ -200,9 +189,9 @@ def _print(config: Config, outcome: Outcome, settings: dict[str, Any]) -> None:
     tell(f"status: {_status(config, solution)}")
     for flag in flags_in(int(solution.flags)):
         tell(f"flag {str(flag.name).lower()}: {flag.message}")
-        if flag == Flag.ENERGY_GAIN and solution.final is not None:
+        if flag == results.Flag.ENERGY_GAIN and solution.final is not None:
             tell(f"energy gained in impacts: {float(solution.final.energy_gained):.6g} J")
-        if flag == Flag.ONE_SIDED:
+        if flag == results.Flag.ONE_SIDED:
             for row in solution.one_sided_events()[:_MOST_PLACES]:
                 change = f"{row['contact']}: {row['from']} to {row['to']}"
                 tell(f"  {change} at {row['time']:.10g} s")
@@ -210,14 +199,13 @@ def _print(config: Config, outcome: Outcome, settings: dict[str, Any]) -> None:
     tell(f"time: compile {compiling:.2f} s, run {running:.3g} ms")
 
 
-def _status(config: Config, solution: Solution) -> str:
+def _status(config: Config, solution: results.Solution) -> str:
     """The status in words, and the time at which a trajectory ended early."""
     from jfric.files.config import time_span
     from jfric.results.solution import reached_time
-    from jfric.results.status import Flag, Status
 
-    stopped = int(solution.flags) & Flag.STOPPED
-    if int(solution.status) in (Status.OK, Status.MAX_EVENTS) and not stopped:
+    stopped = int(solution.flags) & results.Flag.STOPPED
+    if int(solution.status) in (results.Status.OK, results.Status.MAX_EVENTS) and not stopped:
         return solution.outcome()
     reached, end = reached_time(solution), time_span(config.problem)[1]
     return f"{solution.outcome()} (reached t = {reached:.6g} s of {end:.6g} s)"

@@ -6,27 +6,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.files.config import time_span
-from jfric.results.solution import reached
+from jfric.files.config import Config, time_span
+from jfric.results.quantity import Quantity
+from jfric.results.solution import Solution, reached
+from jfric.solvers.base import AbstractSolver
 from jfric.verification.evaluate import Trajectory, evaluate
 from jfric.verification.job_lists import output_times
 from jfric.verification.jobs import padded, single_motion
 from jfric.verification.result import Result, compare
 from jfric.verification.system_checks import is_static, system_jobs, system_results
-
-if TYPE_CHECKING:
-    from jfric.files.config import Config
-    from jfric.results.quantity import Quantity
-    from jfric.results.solution import Solution
-    from jfric.solvers.base import AbstractSolver
-
 
 #: Number of evenly spaced times of a smooth figure. Every run has them, so that runs with and
 #: without a figure are the same compiled program.

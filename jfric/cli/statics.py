@@ -1,26 +1,21 @@
-"""``jfric equilibria`` and ``jfric trace``: systems at rest."""
+"""``jfric equilibria``, ``jfric trace`` and ``jfric flutter``: systems at rest, and the stability
+of steady sliding."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jfric import figures, periodic, results, statics
 from jfric.cli import options
-from jfric.cli.app import command, remarks, tell, tell_rows, wrote
+from jfric.cli.app import command, remarks, tell, wrote
 from jfric.cli.kept_results import add_figure, write_rows
-from jfric.cli.loading import load_changed
+from jfric.cli.loading import followed, load_changed, names_in, parse_interval
 from jfric.cli.options import setting
-from jfric.cli.values import followed, names_in
+from jfric.errors import ProblemError
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from jfric.statics.all_equilibria import Equilibria
-    from jfric.statics.branch import EquilibriumPath
-    from jfric.statics.rest_states import RestStates
-
-#: Number of columns of a table above which only the first ones are printed.
-MAX_COLUMNS = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,17 +35,11 @@ def equilibria(given: EquilibriaSettings) -> bool:
 
     Exit status: 0, 1 where there is none, 2 for bad input.
     """
-    from jfric.statics.all_equilibria import equilibria as all_equilibria
-    from jfric.statics.rest_states import RestStates
-
     chosen = load_changed(given)
     meaning = "rest" if given.rest else "reference"
-    found = all_equilibria(chosen.problem, meaning=meaning, starts=given.starts)
+    found = statics.equilibria(chosen.problem, meaning=meaning, starts=given.starts)
     tell(chosen.name, "bold")
-    if isinstance(found, RestStates):
-        _print_rest(found)
-    else:
-        _print_equilibria(found)
+    tell(found)
     return int(found.count) > 0
 
 
@@ -76,54 +65,28 @@ def trace(given: TraceSettings) -> None:
 
     Prints the special points and writes all rows (CSV). Exit status: 0, 2 for bad input.
     """
-    from jfric.statics.path_tracing import trace as traced
-
     chosen = load_changed(given)
     wanted = followed(chosen, given.vary)
     if given.seeds is not None:
         wanted["seeds"] = given.seeds
     name, start, stop = wanted.pop("vary"), wanted.pop("start"), wanted.pop("stop")
-    path = traced(chosen.problem, name, start, stop, **wanted)
+    path = statics.trace(chosen.problem, name, start, stop, **wanted)
     tell(chosen.name, "bold")
-    _print_path(path)
+    tell(path)
+    remarks(path.remarks)
     special = [{**row, "q": list(map(float, row["q"]))} for row in path.special_table()]
     content = {"parameter": path.name, "start": path.start, "stop": path.stop}
     content |= {"special": special, "remarks": list(path.remarks)}
     files = write_rows(given.folder, "path", _columns(path), content)
     if given.plot:
-        from jfric.figures.path_figure import plot_path
-
         about = {"contact": given.contact, "title": chosen.name}
-        add_figure(files, lambda: plot_path(path, names_in(given.show) or None, **about))
+        add_figure(files, lambda: figures.plot_path(path, names_in(given.show) or None, **about))
     wrote(*files)
 
 
-def _print_path(path: EquilibriumPath) -> None:
-    """Print special points and remarks."""
-    count = len(path.branches)
-    title = f"{count} branch{'' if count == 1 else 'es'} over {path.name}"
-    columns = ("branch", ">parameter", "what", "contacts", "from", "to")
-    rows = [
-        (
-            str(row["branch"]),
-            f"{row['parameter']:.12g}",
-            row["kind"],
-            ", ".join(row["contacts"]),
-            _changed(row["before"], row["after"]),
-            _changed(row["after"], row["before"]),
-            *(f"{x:.10g}" for x in _clean(row["q"])[:MAX_COLUMNS]),
-        )
-        for row in path.special_table()
-    ]
-    tell_rows(title, (*columns, *(f">{axis}" for axis in path.axes[:MAX_COLUMNS])), rows)
-    remarks(path.remarks)
-
-
-def _columns(path: EquilibriumPath) -> dict[str, np.ndarray]:
+def _columns(path: statics.EquilibriumPath) -> dict[str, np.ndarray]:
     """All rows of a path as columns: branch, parameter, positions, reactions, modes."""
     import numpy as np
-
-    from jfric.results.modes import Mode
 
     branches = path.branches
 
@@ -141,68 +104,96 @@ def _columns(path: EquilibriumPath) -> dict[str, np.ndarray]:
         reaction = joined("reaction") if path.joints else np.zeros((0, 0))
         columns |= {f"reaction.{name}": reaction[:, i] for i, name in enumerate(path.joints)}
         for i, name in enumerate(path.names):
-            columns[f"mode.{name}"] = np.asarray([Mode(int(m)).label for m in joined("mode")[:, i]])
+            columns[f"mode.{name}"] = np.asarray(
+                [results.Mode(int(m)).label for m in joined("mode")[:, i]]
+            )
     return columns
 
 
-def _clean(values: Any) -> np.ndarray:
-    """Values to print, with zero for those that are rounding errors compared with the largest."""
+@dataclass(frozen=True, kw_only=True)
+class FlutterSettings(options.OnSystem):
+    """Settings of ``jfric flutter``."""
+
+    vary: options.Interval = None
+    second: str | None = setting(
+        "Second parameter: its value at the start, and that to which the first boundary is "
+        "followed.",
+        metavar="PATH=START:STOP",
+        paths=True,
+    )
+    points: int = setting("Values of the parameter.", 101)
+    moving: str | None = setting(
+        "Degrees of freedom that turn or run steadily, separated by commas.", metavar="NAMES"
+    )
+    out: options.ResultFolder = None
+    plot: options.Plot = False
+
+
+@command(
+    "Study",
+    epilog="Example, after jfric init s1_flutter: jfric flutter s1_flutter.toml --plot",
+)
+def flutter(given: FlutterSettings) -> None:
+    """Find where steady sliding becomes unstable: frequencies and growth rates over a parameter.
+
+    Prints the boundaries with their largest derivatives and writes all rows (CSV). Exit status: 0,
+    2 for bad input.
+    """
+    from jfric.files import output
+    from jfric.system.naming import set_parameters
+
+    chosen = load_changed(given)
+    problem, wanted = chosen.problem, followed(chosen, given.vary)
+    other = parse_interval(problem, given.second, "--second") if given.second else None
+    if other is not None:
+        problem = set_parameters(problem, {other["vary"]: other["start"]})
+    ends = wanted["vary"], wanted["start"], wanted["stop"]
+    path = periodic.flutter(problem, *ends, points=given.points, moving=names_in(given.moving))
+    tell(chosen.name, "bold")
+    _print_onsets(path)
+    boundary = None
+    if other is not None:
+        if not path.onsets:
+            raise ProblemError("--second: there is no boundary in the interval of --vary")
+        boundary = periodic.continue_flutter(path, path.onsets[0], other["vary"], other["stop"])
+        tell(f"boundary with {len(boundary.parameter)} points, end: {boundary.outcome}")
+    content = {"parameter": path.name, "onsets": [vars(onset) for onset in path.onsets]}
+    files = write_rows(given.folder, "flutter", _flutter_columns(path), content)
+    if boundary is not None:
+        columns = dict(zip(boundary.names, (boundary.parameter, boundary.second), strict=True))
+        columns |= {"slope": boundary.slope, "frequency": boundary.frequency}
+        files.insert(1, files[0].with_name(f"{files[0].stem}-boundary.csv"))
+        output.write_trajectory(files[1], columns, dict.fromkeys(columns, ""))
+    if given.plot:
+        add_figure(files, lambda: figures.plot_flutter(path, title=chosen.name))
+    wrote(*files)
+
+
+def _print_onsets(path: periodic.FlutterPath) -> None:
+    """Print where stability changes, and what moves these places most."""
+    from jfric.system.expression import Expression
+    from jfric.system.naming import parameters
+
+    tell(path)
+    if not path.onsets:
+        last = path.growth[-1]
+        tell(f"no change of stability; growth rate at the end: {last:.6g} 1/s")
+    known = {k: x for k, x in parameters(path.problem).items() if not isinstance(x, Expression)}
+    for onset in path.onsets:
+        # Compared by relative changes of the numbers.
+        size = {k: abs(x * float(known[k])) for k, x in onset.derivatives.items()}
+        largest = [k for k in sorted(size, key=lambda k: -size[k]) if size[k] > 0.0][:3]
+        slopes = ", ".join(f"{k}: {onset.derivatives[k]:.6g}" for k in largest)
+        tell(f"derivatives of {onset.parameter:.6g} by {slopes}" if slopes else "")
+
+
+def _flutter_columns(path: periodic.FlutterPath) -> dict[str, np.ndarray]:
+    """All rows of a path as columns: parameter, growth, modes, state."""
     import numpy as np
 
-    values = np.asarray(values, float)
-    largest = np.max(np.abs(values[np.isfinite(values)]), initial=0.0)
-    return np.where(np.abs(values) <= 1e-14 * largest, 0.0, values)
+    from jfric.periodic.state_vector import state_columns
 
-
-def _changed(mine: tuple[str, ...], other: tuple[str, ...]) -> str:
-    """Modes that differ from the other side; all of them if there is no other side."""
-    if not other:
-        few = list(mine[:4])
-        return ", ".join([*few, "..."] if len(mine) > 4 else few)
-    return ", ".join(a for a, b in zip(mine, other, strict=False) if a != b)
-
-
-def _print_equilibria(found: Equilibria) -> None:
-    normals = found.names[len(found.names) - found.lambda_n.shape[-1] :]
-    # The reactions of joints belong to mechanisms, which have no segments.
-    groups = {"q": found.axes, "lambda_t": found.names, "lambda_n": normals}
-    groups |= {"reaction": found.joints} if found.joints else {}
-    heads = [
-        f">{name}" if field == "q" else f">{field}.{name}"
-        for field, names in groups.items()
-        for name in names[:MAX_COLUMNS]
-    ]
-    count = int(found.count)
-    title = f"{count} equilibri{'um' if count == 1 else 'a'}"
-    rows: list[tuple[str, ...]] = []
-    for i, row in enumerate(found.table(), start=1):
-        for suffix in ("", "_to") if row["continuum"] else ("",):
-            values = [x for field in groups for x in row[field + suffix][:MAX_COLUMNS]]
-            numbers = (f"{x:.10g}" for x in _clean(values))
-            remark = "from" if row["continuum"] else "modes meet here" if row["boundary"] else ""
-            if suffix:
-                rows.append(("", "", *numbers, "", "to: all between are equilibria"))
-            else:
-                modes, residual = _changed(row["mode"], ()), f"{row['residual']:.0e}"
-                rows.append((str(i), modes, *numbers, residual, remark))
-    tell_rows(title, ("", "modes", *heads, ">residual", "remark"), rows)
-    if not found.exhaustive:
-        where = "from the initial position" if found.curved else "from many starts"
-        tell(f"found {where}: there may be others")
-    if bool(found.unresolved):
-        what = "positions or reactions" if found.curved else "several parameters"
-        tell(f"some modes leave {what} open and are left out")
-
-
-def _print_rest(found: RestStates) -> None:
-    for row in found.table():
-        closed = ", ".join(row["closed"]) or "none"
-        which = f", closed contacts: {closed}" if found.closed.shape[-1] else ""
-        rows = [
-            (name if kind == "q" else f"{kind}.{name}", f"{low + 0.0:.10g}", f"{high + 0.0:.10g}")
-            for kind in ("q", "lambda_t", "lambda_n", "reaction")
-            for name, (low, high) in row[kind].items()
-        ]
-        tell_rows(f"Rest states{which}", ("", ">from", ">to"), rows)
-    if int(found.count) == 0:
-        tell("there is no rest state")
+    columns = {path.name: path.parameter, "growth": path.growth}
+    for k, values in enumerate(path.eigenvalues.T, start=1):
+        columns |= {f"frequency.{k}": np.imag(values), f"growth.{k}": np.real(values)}
+    return columns | state_columns(path.axes, path.state)

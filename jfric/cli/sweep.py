@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jfric import figures, results, sweeps
 from jfric.cli import options
 from jfric.cli.app import answer, called, command, tell, wrote
 from jfric.cli.kept_results import computed_into, print_counts, write_figure
-from jfric.cli.loading import load_for_many, solver_words
+from jfric.cli.loading import load_for_many, parse_times, solver_words
 from jfric.cli.options import argument, setting
-from jfric.cli.values import parse_times
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,10 +77,8 @@ def sweep(given: SweepSettings) -> bool:
     """
     from jfric.files.write_toml import dump
     from jfric.results.grammar import split
-    from jfric.results.status import Status
-    from jfric.sweeps.design import SAMPLED
+    from jfric.sweeps.design import SAMPLED, parse_vary
     from jfric.sweeps.sweeping import execute, prepare
-    from jfric.sweeps.texts import parse_vary
 
     chosen, solver = load_for_many(given)
     varied = parse_vary(chosen.problem, given.vary, sampled=given.method in SAMPLED)
@@ -103,7 +101,11 @@ def sweep(given: SweepSettings) -> bool:
     (_, summary), store = computed_into(
         given, "sweep", lambda store: execute(prepared, store=store, **execution)
     )
-    failed = {Status(i): n for i, n in enumerate(summary.statuses) if n and i != int(Status.OK)}
+    failed = {
+        results.Status(i): n
+        for i, n in enumerate(summary.statuses)
+        if n and i != int(results.Status.OK)
+    }
     answer(
         {
             "results": store,
@@ -125,9 +127,7 @@ def sweep(given: SweepSettings) -> bool:
 
 def _values(store: Path) -> dict[str, Any]:
     """Axes of a table, values over these axes and units, for JSON."""
-    from jfric.sweeps.table import open_sweep
-
-    table = open_sweep(store)
+    table = sweeps.open_sweep(store)
     axes = {name: x.values.tolist() for name, x in table.coords.items()}
     values = {name: x.values.tolist() for name, x in table.data_vars.items()}
     units = {name: x.attrs["units"] for name, x in table.variables.items() if x.attrs.get("units")}
@@ -181,8 +181,5 @@ def plot(given: PlotSettings) -> None:
 
 def _draw(store: Path, names: list[str] | None, out: Path | None) -> None:
     """Draw the results of a sweep next to them, or to ``out``."""
-    from jfric.figures.sweep_figure import plot_sweep
-    from jfric.sweeps.table import open_sweep
-
-    figure = plot_sweep(open_sweep(store), names)
+    figure = figures.plot_sweep(sweeps.open_sweep(store), names)
     write_figure(out or store.with_suffix(".png"), lambda: figure, "--out")

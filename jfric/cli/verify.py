@@ -13,7 +13,7 @@ from jfric.cli import options
 from jfric.cli.app import answer, command, tell
 from jfric.cli.interrupt import kept
 from jfric.cli.options import argument, setting
-from jfric.errors import ProblemError, require_one_of
+from jfric.errors import require_one_of, writing
 
 if TYPE_CHECKING:
     from jfric.verification.result import Result
@@ -59,13 +59,10 @@ def verify(given: VerifySettings) -> bool:
     results = _results(given, remarks)
     seconds = time.perf_counter() - started
     if given.junit is not None:
-        from jfric.verification.junit import write_junit
+        from jfric.verification.result import write_junit
 
-        try:
+        with writing("--junit", given.junit):
             write_junit(given.junit, results, seconds)
-        except OSError as error:
-            said = f"--junit: cannot write {given.junit} ({error.strerror})"
-            raise ProblemError(said) from error
     for sentence in remarks:
         typer.echo(sentence, err=True)
     answer([r.as_dict() for r in results])
@@ -77,7 +74,7 @@ def _results(given: VerifySettings, remarks: list[str]) -> list[Result]:
     """All checks; sentences on omitted ones go to ``remarks``."""
     from jfric.files.solver_choice import FLOWS, parse_options
     from jfric.sweeps.progress import Progress
-    from jfric.verification.verify_cases import verify as run_checks
+    from jfric.verification.runner import verify as run_checks
 
     words = parse_options(given.option or [], flow=given.flow, kernel=given.kernel)
     flow, kernel = words.pop("flow", None), words.pop("kernel", None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from jfric import sweeps
 from jfric.cli.app import command, wrote
 from jfric.cli.kept_results import write_page
 from jfric.cli.options import argument, setting
@@ -43,9 +44,8 @@ def view(given: ViewSettings) -> None:
         page = run_page(read_run(place), place.stem)
     elif kind == "sweep":
         from jfric.figures.view.sweep_view import sweep_page
-        from jfric.sweeps.table import open_sweep
 
-        page = sweep_page(open_sweep(place), place.stem)
+        page = sweep_page(sweeps.open_sweep(place), place.stem)
     else:
         from jfric.figures.view.fit_view import fit_page, read_fit
 

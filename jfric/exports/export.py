@@ -1,8 +1,10 @@
-"""``export_mjcf``: a system as a model of MuJoCo, and the measured difference from it."""
+"""``export_mjcf``: a system as a model of MuJoCo, and the measured difference from it;
+``export_urdf``: a robot of links."""
 
 from __future__ import annotations
 
 import os
+import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.exports.friction_of_joint import Form, require_form
-from jfric.exports.mjcf import Model, Row, build_model
-from jfric.exports.urdf import build_urdf
+from jfric.exports.mjcf import Model, Row, build_model, collected
+from jfric.exports.mjcf_parts import (
+    CREEPS,
+    FAR,
+    Form,
+    axes_of_links,
+    ranges,
+    require_form,
+    row_text,
+)
 from jfric.numerics.printing import printable
 from jfric.solvers.simulation import simulate
+from jfric.system.body import GROUND
 from jfric.system.control import without_controllers
 from jfric.system.model import build
 from jfric.system.problem import Problem
@@ -67,19 +77,15 @@ def motion(mujoco: Any, model: Model, times: np.ndarray, timestep: float):
     count, middles = int(steps[-1]), times[0] + timestep * (np.arange(int(steps[-1])) + 0.5)
     at = jnp.asarray(middles)
     controls = [np.broadcast_to(np.asarray(jax.vmap(f)(at)), (count,)) for f in model.loads]
-    found, wanted = (
-        np.zeros((len(times), compiled.nq)),
-        dict(zip(steps, range(len(times)), strict=True)),
-    )
     order = _order(compiled, model)
+    found = np.empty((count + 1, len(order)))
     found[0] = data.qpos[order]
     for i in range(count):
         for j, values in enumerate(controls):
             data.ctrl[j] = values[i]
         mujoco.mj_step(compiled, data)
-        if i + 1 in wanted:
-            found[wanted[i + 1]] = data.qpos[order]
-    return found
+        found[i + 1] = data.qpos[order]
+    return found[steps]
 
 
 def _order(compiled: Any, model: Model) -> np.ndarray:
@@ -112,6 +118,10 @@ def creep(mujoco: Any, model: Model, row: Row, timestep: float) -> Creep:
     return Creep(run(0.0), run(SHAKEN))
 
 
+#: Attributes of a joint that URDF has, by those of MJCF.
+DYNAMICS = {"damping": "damping", "frictionloss": "friction"}
+#: Attributes that URDF does not have.
+LEFT = ("armature", "stiffness")
 #: Number of instants at which the two motions are compared.
 OUTPUTS = 1001
 
@@ -180,7 +190,50 @@ def export_urdf(problem: Problem) -> UrdfExport:
         >>> '<dynamics friction="0.5" />' in found.xml
         True
     """
-    return UrdfExport(*build_urdf(build(problem)))
+    problem = build(problem).resolved()
+    found = collected(problem, "frictionloss", 1e-4, bristles=False)
+    links, own = problem.section("link"), axes_of_links(problem)
+    if not links:
+        raise ProblemError("link: found none; URDF holds links and their joints")
+    # A file does not creep: this is up to its reader.
+    lost = [text for text in found.lost if not text.endswith(CREEPS)]
+    lost += [f"{label}: a load is left out" for label in problem.labelled("load")]
+    lost += [
+        f"{dof}: is no joint of a link and is left out" for dof in problem.dofs if dof not in own
+    ]
+    if found.builder.tendons:
+        lost.append("elements between several degrees of freedom are left out")
+    ends = ranges(problem, lost)
+    root = ET.Element("robot", name="jfric")
+    ET.SubElement(root, "link", name=GROUND)
+    for name, link in links.items():
+        body = ET.SubElement(root, "link", name=name)
+        inertial = ET.SubElement(body, "inertial")
+        ET.SubElement(inertial, "origin", xyz=row_text(link.com), rpy="0 0 0")
+        ET.SubElement(inertial, "mass", value=repr(float(link.m)))
+        J = zip(("ixx", "iyy", "izz", "ixy", "ixz", "iyz"), link.J, strict=True)
+        ET.SubElement(inertial, "inertia", {k: repr(float(x)) for k, x in J})
+        (dof,) = link.coordinates(name) or (f"{name}_fixed",)
+        low, high = ends.get(dof, (-np.inf, np.inf))
+        free = link.joint == "revolute" and not np.isfinite([low, high]).any()
+        joint = ET.SubElement(root, "joint", name=dof, type="continuous" if free else link.joint)
+        ET.SubElement(joint, "parent", link=link.parent)
+        ET.SubElement(joint, "child", link=name)
+        ET.SubElement(joint, "origin", xyz=row_text(link.at), rpy=row_text(link.rpy))
+        if link.joint == "fixed":
+            continue
+        ET.SubElement(joint, "axis", xyz=row_text(link.axis))
+        if not free:
+            end = {"lower": repr(max(low, -FAR)), "upper": repr(min(high, FAR))}
+            ET.SubElement(joint, "limit", end | {"effort": repr(FAR), "velocity": repr(FAR)})
+        part = found.builder.joints[dof].attributes
+        dynamics = {DYNAMICS[k]: repr(v) for k, v in part.items() if k in DYNAMICS}
+        if dynamics:
+            ET.SubElement(joint, "dynamics", dynamics)
+        left = [f"{k} {part[k]:.4g}" for k in LEFT if part.get(k)]
+        lost += [f"{dof}: {text}, which URDF does not have" for text in left]
+    ET.indent(root)
+    return UrdfExport(ET.tostring(root, encoding="unicode") + "\n", tuple(lost))
 
 
 def export_mjcf(

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import jax
 
 from jfric.errors import ProblemError, SimulationError
-from jfric.exports.fmu_unit import Unit
+from jfric.exports.fmu import Unit
 from jfric.numerics.compilation import compile_quickly
 
 

@@ -7,23 +7,26 @@ length is the elongation. Loads are motors, whose controls are their functions o
 
 from __future__ import annotations
 
-import re
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.exports.friction_of_joint import Form, JointFriction, bristle_of_joint, joint_friction
-from jfric.exports.mjcf_links import (
+from jfric.exports.mjcf_parts import (
     LIGHT,
+    Form,
+    JointFriction,
+    add_links,
     axes_of_links,
-    link_lines,
-    range_text,
+    bristle_of_joint,
+    joint_friction,
+    range_of,
     ranges,
     require_links,
+    row_text,
 )
 from jfric.system.assembly import assemble
 from jfric.system.bristle import Dahl
@@ -74,8 +77,8 @@ class _Part:
         if value:
             self.attributes[name] = self.attributes.get(name, 0.0) + value
 
-    def text(self) -> str:
-        return "".join(f' {k}="{v!r}"' for k, v in self.attributes.items())
+    def texts(self) -> dict[str, str]:
+        return {name: repr(value) for name, value in self.attributes.items()}
 
 
 @dataclass
@@ -83,24 +86,23 @@ class _Builder:
     problem: AbstractProblem
     joints: dict[str, _Part]
     tendons: dict[tuple, _Part] = field(default_factory=dict)
-    actuators: list[str] = field(default_factory=list)
+    actuators: list[ET.Element] = field(default_factory=list)
 
     @property
     def dofs(self) -> tuple[str, ...]:
         return tuple(self.joints)
 
-    def place(self, direction: Direction) -> tuple[_Part, float, str]:
+    def place(self, direction: Direction) -> tuple[_Part, float, dict[str, str]]:
         """The part on which an element acts, its coefficient there, and the attribute for
         actuators."""
         w = self.vector(direction)
         (at,) = np.nonzero(w)
         if len(at) == 1:
             dof = self.dofs[int(at[0])]
-            return self.joints[dof], float(w[at[0]]), f"joint={quoteattr(dof)}"
+            return self.joints[dof], float(w[at[0]]), {"joint": dof}
         key = tuple(w.tolist())
         part = self.tendons.setdefault(key, _Part())
-        name = f"along.{list(self.tendons).index(key) + 1}"
-        return part, 1.0, f"tendon={quoteattr(name)}"
+        return part, 1.0, {"tendon": f"along.{list(self.tendons).index(key) + 1}"}
 
     def vector(self, direction: Direction) -> np.ndarray:
         return np.asarray(direction.vector(self.dofs), float)
@@ -165,7 +167,7 @@ def collected(problem: Problem, form: Form, presliding: float, *, bristles: bool
     loads = []
     for label, load in problem.labelled("load").items():
         _, gear, where = builder.place(load.direction)
-        builder.actuators.append(f'<motor name={quoteattr(label)} {where} gear="{gear!r}"/>')
+        builder.actuators.append(ET.Element("motor", {"name": label, "gear": repr(gear)} | where))
         loads.append(load.F)
     rows, own = _friction(builder, form, presliding, bristles)
     lost += own
@@ -196,7 +198,7 @@ def _springs(builder: _Builder) -> None:
         k = float(spring.k) * w * w
         groups.setdefault(id(part), []).append((k, float(spring.x0) / w))
         parts[id(part)] = part
-        part.attributes["springref" if where.startswith("joint") else "springlength"] = 0.0
+        part.attributes["springref" if "joint" in where else "springlength"] = 0.0
     for key, found in groups.items():
         total = sum(k for k, _ in found)
         name = "springref" if "springref" in parts[key].attributes else "springlength"
@@ -259,10 +261,9 @@ def _friction(builder: _Builder, form: Form, presliding: float, bristles: bool):
         part.add("frictionloss", found.frictionloss * abs(w))
         part.add("damping", found.damping * w * w)
         if found.bristle is not None:
-            builder.actuators.append(
-                f'<dcmotor name={quoteattr(label)} {where} gear="{w!r}" input="none" '
-                f'motorconst="0" resistance="1" lugre="{found.bristle}"/>'
-            )
+            about = {"input": "none", "motorconst": "0", "resistance": "1", "gear": repr(w)}
+            about |= {"lugre": str(found.bristle), **where}
+            builder.actuators.append(ET.Element("dcmotor", about, name=label))
         rows.append(Row(label, v, found))
         lost += [f"{label}: {sentence}" for sentence in found.lost]
     return rows, lost
@@ -270,49 +271,39 @@ def _friction(builder: _Builder, form: Form, presliding: float, bristles: bool):
 
 def _text(builder: _Builder, inertia, hanging, gravity: float, timestep: float, ends) -> str:
     problem, linked = builder.problem, axes_of_links(builder.problem)
-    down = f"0 0 {0.0 - gravity!r}"
-    balance = ' balanceinertia="true"' if linked else ""  # inertias in files are rounded
-    lines = [
-        '<mujoco model="jfric">',
-        f'  <option timestep="{timestep!r}" gravity="{down}" integrator="implicitfast"/>',
-        f'  <compiler angle="radian"{balance}/>',
-        "  <worldbody>",
-    ]
+    root = ET.Element("mujoco", model="jfric")
+    down = row_text((0.0, 0.0, -gravity))
+    ET.SubElement(root, "option", timestep=repr(timestep), gravity=down, integrator="implicitfast")
+    # Inertias in files are rounded.
+    balanced = {"balanceinertia": "true"} if linked else {}
+    ET.SubElement(root, "compiler", {"angle": "radian"} | balanced)
+    world = ET.SubElement(root, "worldbody")
     for dof, part in builder.joints.items():
         if dof in linked:
             continue
-        turns = problem.dofs[dof] == "rotation"
+        turns, J = problem.dofs[dof] == "rotation", inertia[dof]
         kind, axis = ("hinge", "0 1 0") if turns else ("slide", "1 0 0")
-        J = inertia[dof]
         m, length, _ = hanging.get(dof, (LIGHT, 0.0, 0.0))
-        mass = m if turns else max(J, LIGHT)
         part.add("armature", J if turns else 0.0)
         tiny = LIGHT * max(m * length**2, J, LIGHT) if turns else LIGHT
-        lines += [
-            f"    <body name={quoteattr(dof)}>",
-            f'      <joint name={quoteattr(dof)} type="{kind}" axis="{axis}"{part.text()}/>',
-            f'      <inertial pos="0 0 {0.0 - length!r}" mass="{mass!r}" '
-            f'diaginertia="{tiny!r} {tiny!r} {tiny!r}"/>',
-            "    </body>",
-        ]
-    attributes = {
-        dof: builder.joints[dof].text() + range_text(*ends.get(dof, ())) for dof in linked
-    }
-    lines += link_lines(problem, attributes)
-    lines.append("  </worldbody>")
+        body = ET.SubElement(world, "body", name=dof)
+        ET.SubElement(body, "joint", {"name": dof, "type": kind, "axis": axis} | part.texts())
+        about = {"pos": row_text((0.0, 0.0, -length)), "mass": repr(m if turns else max(J, LIGHT))}
+        ET.SubElement(body, "inertial", about, diaginertia=row_text((tiny, tiny, tiny)))
+    attributes = {dof: builder.joints[dof].texts() | range_of(*ends.get(dof, ())) for dof in linked}
+    add_links(world, problem.section("link"), attributes)
     if builder.tendons:
-        lines.append("  <tendon>")
+        tendons = ET.SubElement(root, "tendon")
         for i, (w, part) in enumerate(builder.tendons.items(), 1):
-            lines.append(f'    <fixed name="along.{i}"{part.text()}>')
-            pairs = zip(builder.dofs, w, strict=True)
-            lines += [f'      <joint joint={quoteattr(d)} coef="{c!r}"/>' for d, c in pairs if c]
-            lines.append("    </fixed>")
-        lines.append("  </tendon>")
+            fixed = ET.SubElement(tendons, "fixed", {"name": f"along.{i}"} | part.texts())
+            for dof, c in zip(builder.dofs, w, strict=True):
+                if c:
+                    ET.SubElement(fixed, "joint", joint=dof, coef=repr(c))
     if builder.actuators:
-        lines += ["  <actuator>", *(f"    {x}" for x in builder.actuators), "  </actuator>"]
+        ET.SubElement(root, "actuator").extend(builder.actuators)
     # The order of joints is that of the file: links go from parent to child, branch by branch.
-    order = re.findall('<joint name="([^"]*)"', "\n".join(lines))
-    states: list[Any] = [problem.initial[dof] for dof in order]
-    q, v = (" ".join(repr(float(getattr(s, x))) for s in states) for x in "qv")
-    lines += [f'  <keyframe><key name="start" qpos="{q}" qvel="{v}"/></keyframe>', "</mujoco>", ""]
-    return "\n".join(lines)
+    states: list[Any] = [problem.initial[str(joint.get("name"))] for joint in world.iter("joint")]
+    q, v = (row_text(getattr(s, x) for s in states) for x in "qv")
+    ET.SubElement(ET.SubElement(root, "keyframe"), "key", name="start", qpos=q, qvel=v)
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode") + "\n"

@@ -8,10 +8,19 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from jfric.files.codec import Codec, Key, Place
+from jfric.files.codec import (
+    NUMBER,
+    Choice,
+    Codec,
+    Key,
+    Number,
+    Place,
+    ReadError,
+    Text,
+    Whole,
+    read_text,
+)
 from jfric.files.field_codecs import CLASSES, FORMS, Fields
-from jfric.files.reading import ReadError, read_text
-from jfric.files.scalar_codecs import NUMBER, Choice, Number, Text, Whole
 from jfric.files.table_codecs import Either, List, Record
 from jfric.system.derived_functions import Clipped, Until
 from jfric.system.expression import Expression

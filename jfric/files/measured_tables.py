@@ -6,11 +6,10 @@ import math
 from typing import Any
 
 from jfric.errors import nearest
-from jfric.files.codec import Key, Place
+from jfric.files.codec import NUMBER, Choice, Key, Place, Text
 from jfric.files.config import Beside, Column, Measured
-from jfric.files.scalar_codecs import NUMBER, Choice, Text
 from jfric.files.system_tables import TIME_UNIT
-from jfric.files.table_codecs import Either, Names, Record
+from jfric.files.table_codecs import Either, Names, Record, SettingsTable
 from jfric.system.expression import Expression
 from jfric.system.naming import find_function, find_path, parameters, path_dimension
 from jfric.system.problem import Problem
@@ -47,7 +46,46 @@ _BESIDE = Record(
         **_QUANTITIES,
     },
 )
-DATA = Record(
+
+
+class DataTable(SettingsTable):
+    """The table ``[data]``."""
+
+    def of(self, raw: dict[str, Any], problem: Problem, where: str) -> Measured:
+        place, time = Place(where), DIMENSIONS["time"]
+        if not raw.get("y"):
+            raise place.key("y").error('missing; give a measured quantity such as u = "column"')
+        for name in ("start", "end"):
+            if "time" not in raw and name in raw:
+                raise place.key(name).error("found one without data.time; rows are steady states")
+        if "time" not in raw and not raw.get("u"):
+            raise place.key("time").error(
+                "missing; give the column of the times, or in data.u what was set in each "
+                'row, such as "load.F.omega", where rows are steady states'
+            )
+        instants = {
+            name: _plain(raw[name], place.key(name, TIME_UNIT), problem)
+            for name in ("start", "end")
+            if name in raw
+        }
+
+        return Measured(
+            time=_column(raw["time"], place.key("time"), time, problem) if "time" in raw else None,
+            y=_columns(raw, "y", place, problem),
+            u=_columns(raw, "u", place, problem),
+            beside=_beside(raw, place, problem),
+            records=raw.get("records"),
+            known=_known(raw.get("known", {}), place.key("known"), problem),
+            missing_inputs=raw.get("missing_inputs", "refuse"),
+            table=raw,
+            **instants,
+        )
+
+    def kept(self, value: Any) -> dict[str, Any]:
+        return self.write(value.table, Place("data"))
+
+
+DATA = DataTable(
     "DataTable",
     "Columns of measured files: time, measured quantities (y) and inputs (u).\n\n"
     "Without time rows are steady states.",
@@ -67,38 +105,6 @@ DATA = Record(
         ),
     },
 )
-
-
-def measured(raw: dict[str, Any], problem: Problem) -> Measured:
-    """The table ``[data]``; raises :class:`jfric.ProblemError`."""
-    place, time = Place("data"), DIMENSIONS["time"]
-    if not raw.get("y"):
-        raise place.key("y").error('missing; give a measured quantity such as u = "column"')
-    for name in ("start", "end"):
-        if "time" not in raw and name in raw:
-            raise place.key(name).error("found one without data.time; rows are steady states")
-    if "time" not in raw and not raw.get("u"):
-        raise place.key("time").error(
-            "missing; give the column of the times, or in data.u what was set in each "
-            'row, such as "load.F.omega", where rows are steady states'
-        )
-    instants = {
-        name: _plain(raw[name], place.key(name, TIME_UNIT), problem)
-        for name in ("start", "end")
-        if name in raw
-    }
-
-    return Measured(
-        time=_column(raw["time"], place.key("time"), time, problem) if "time" in raw else None,
-        y=_columns(raw, "y", place, problem),
-        u=_columns(raw, "u", place, problem),
-        beside=_beside(raw, place, problem),
-        records=raw.get("records"),
-        known=_known(raw.get("known", {}), place.key("known"), problem),
-        missing_inputs=raw.get("missing_inputs", "refuse"),
-        table=raw,
-        **instants,
-    )
 
 
 def _columns(raw: dict[str, Any], letter: str, place: Place, problem: Problem):

@@ -8,39 +8,39 @@ import json
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from jfric.errors import ProblemError, require_one_of
+from jfric.errors import require_one_of, writing
 from jfric.optional import import_package
 from jfric.results.columns import column_units
-
-if TYPE_CHECKING:
-    from jfric.results.solution import Solution
-    from jfric.system.problem import Problem
+from jfric.results.solution import Solution, reached_time
+from jfric.results.status import Status, flags_in
+from jfric.system.problem import Problem
 
 FORMATS = ("csv", "parquet")
 
 
-def reserve(directory: Path, stem: str = "run") -> Path:
-    """Reserve the next free name ``<directory>/<stem>-NNN.json`` and return it.
+def reserve(
+    directory: Path, stem: str = "run", ending: str = ".json", *, folder: bool = False
+) -> Path:
+    """Reserve the next free name ``<directory>/<stem>-NNN.json``, or with another ``ending``, and
+    return it.
 
-    The file is created at once, so that two runs never take the same name; results that exist
-    are never overwritten.
+    The file, or the ``folder``, is created at once, so that two runs never take the same name;
+    results that exist are never overwritten.
     """
-    try:
+    with writing("--out", directory):
         directory.mkdir(parents=True, exist_ok=True)
         number = 1 + max((_number(p, stem) for p in directory.glob(f"{stem}-*")), default=0)
         while True:
-            path = directory / f"{stem}-{number:03d}.json"
+            path = directory / f"{stem}-{number:03d}{ending}"
             try:
-                path.touch(exist_ok=False)
+                path.mkdir() if folder else path.touch(exist_ok=False)
                 return path
             except FileExistsError:
                 number += 1
-    except OSError as error:
-        raise ProblemError(f"--out: cannot write to {directory} ({error.strerror})") from error
 
 
 def _number(path: Path, stem: str) -> int:
@@ -101,9 +101,6 @@ def versions() -> dict[str, str]:
 
 def sidecar(problem: Problem, solution: Solution, **extra: Any) -> dict[str, Any]:
     """Data stored next to a trajectory: units, outcome, events, versions, and ``extra``."""
-    from jfric.results.solution import reached_time
-    from jfric.results.status import Status, flags_in
-
     status = Status(int(solution.status))
     return {
         "units": column_units(problem, solution),

@@ -1,11 +1,15 @@
-"""Reading of TOML files: ``load`` gives the problem, ``load_config`` the whole content."""
+"""Reading of TOML files: ``load`` gives the problem, ``load_config`` the whole content.
+
+The shape of a file, its keys, types and choices, is checked first: sections by the classes of
+elements, and the tables of every file. Numbers and units are read afterwards, and their meaning is
+checked in :mod:`jfric.system.validation`.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +17,56 @@ from jax.core import eval_context
 
 from jfric.errors import ProblemError, quoted, within
 from jfric.files import system_tables
-from jfric.files.checks import checks
-from jfric.files.codec import Place
+from jfric.files.codec import Key, Place, ReadError, Text, did_you_mean, read_text
 from jfric.files.config import Config
-from jfric.files.measured_tables import measured
-from jfric.files.reading import ReadError, read_text
-from jfric.files.schema import shape_error
-from jfric.files.settings_tables import (
-    BASINS,
-    LYAPUNOV,
-    RESPONSE,
-    SOLVER,
-    STATICS,
-    fit_settings,
-    optimise_settings,
-    periodic,
-)
+from jfric.files.settings_tables import CHECKS, TABLES, checks
+from jfric.files.system_tables import BEFORE, BEHIND, sections
 from jfric.files.table_codecs import Record
-from jfric.system.elements import register_installed
+from jfric.system.elements import SECTIONS, register_installed
 from jfric.system.problem import Problem
+
+
+class File(Record):
+    """A whole file."""
+
+    def hint(self, key: Key, place: Place) -> str:
+        return '; give [time] end = "4 s"'
+
+    def unknown(self, name: str, value: Any, place: Place) -> str:
+        if name in SECTIONS:
+            return "can only be given in Python, a file cannot hold a function"
+        names = list(self.table)
+        return f"unknown section{did_you_mean(name, names)}, allowed are {', '.join(names)}"
+
+
+def file_codec() -> File:
+    """The shape of a file, with the sections and laws that are registered now."""
+    keys = {
+        "title": Key(Text(), "one line that says what the system is", ""),
+        "source": Key(Text(), "who published it, where", ""),
+        "description": Key(Text(), "anything else, for readers", ""),
+        **BEFORE,
+        **{name: Key(section) for name, section in sections().items()},
+        **BEHIND,
+        **TABLES,
+        "check": Key(CHECKS, "numbers that a correct solution has, for `jfric verify`"),
+    }
+    return File("File", "A mechanical system with friction, gaps and impacts.", keys)
+
+
+def shape_error(raw: dict[str, Any]) -> ProblemError | None:
+    """The first mistake in the shape of a file; unknown keys come before keys that are missing."""
+    mistakes = [*file_codec().mistakes(raw, Place())]
+    first = sorted(mistakes, key=lambda mistake: not mistake.unknown)[:1]
+    return ProblemError(first[0].sentence) if first else None
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of a file, for completion and checks in editors."""
+    definitions: dict[str, Any] = {}
+    shape = file_codec().shape(definitions)
+    return {"title": "File", **shape, "$defs": dict(sorted(definitions.items()))}
+
 
 #: Largest nesting of tables and lists.
 _DEEPEST = 40
@@ -79,23 +114,11 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
     problem = system_tables.problem(raw, Path(path).parent)
 
     words = {key: raw[key] for key in ("title", "source", "description") if key in raw}
-    found = {name: read(raw[name], problem) for name, read in _READERS.items() if name in raw}
+    tables: dict[str, Any] = {name: key.codec for name, key in TABLES.items() if name in raw}
+    found = {name: table.of(raw[name], problem, name) for name, table in tables.items()}
     found["checks"] = checks(raw.get("check", []), problem)
     outputs = system_tables.outputs(raw["time"], problem)
     return Config(problem=problem, outputs=outputs, path=os.fspath(path), **words, **found)
-
-
-def _as_written(name: str, table: Record) -> Callable[[Any, Problem], Any]:
-    return lambda raw, _: table.read(raw, Place(name))
-
-
-#: Readers of the tables that are fields of :class:`jfric.files.config.Config`, by their names.
-_READERS: dict[str, Callable[[Any, Problem], Any]] = {
-    **{"solver": _as_written("solver", SOLVER), "response": _as_written("response", RESPONSE)},
-    **{"lyapunov": _as_written("lyapunov", LYAPUNOV), "basins": _as_written("basins", BASINS)},
-    **{"statics": lambda raw, problem: STATICS.of(raw, problem, "statics"), "periodic": periodic},
-    **{"data": measured, "fit": fit_settings, "optimise": optimise_settings},
-}
 
 
 def _parsed(text: str) -> dict[str, Any]:

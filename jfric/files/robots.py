@@ -13,10 +13,10 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from jfric.errors import ProblemError, nearest, within
-from jfric.files.codec import Key, Place
-from jfric.files.scalar_codecs import NUMBER, Choice, Flag, Text
+from jfric.files.codec import NUMBER, Choice, Flag, Key, Place, Text
 from jfric.files.table_codecs import Names, Record
 from jfric.numerics.printing import Shown, printable
 from jfric.optional import import_mujoco
@@ -292,7 +292,7 @@ class _Reader:
         before = 0.0 if kind in ("free", "ball") else float(rest[0])
         turn = (0.0 if value is None else value) - before
         if kind == "revolute":
-            R = R @ _about(axis, turn)
+            R = R @ Rotation.from_rotvec(turn * axis / np.linalg.norm(axis)).as_matrix()
         elif kind == "prismatic":
             at = at + R @ axis * turn
         armature = float(m.dof_armature[dofs][0])
@@ -358,15 +358,7 @@ def _named(name: str, default: str) -> str:
 
 
 def _matrix(quaternion) -> np.ndarray:
-    s, x, y, z = quaternion / np.linalg.norm(quaternion)
-    K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return np.eye(3) + 2.0 * (s * K + K @ K)
-
-
-def _about(axis, angle: float) -> np.ndarray:
-    x, y, z = axis / np.linalg.norm(axis)
-    K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * (K @ K)
+    return Rotation.from_quat(quaternion, scalar_first=True).as_matrix()
 
 
 def _rpy(R: np.ndarray) -> tuple[float, float, float]:

@@ -1,17 +1,29 @@
 """Tables of a file that say what is computed of a system: solver, equilibria, steady motions, fit
-and optimisation."""
+and optimisation; and its checks, whose quantities are resolved with the names of the problem."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from jfric.errors import ProblemError
-from jfric.files.codec import Codec, Key, Place
-from jfric.files.scalar_codecs import PLAIN, Choice, Flag, Number, Real, Text, Whole
+from jfric.errors import ProblemError, require_one_of
+from jfric.files.codec import PLAIN, Choice, Codec, Flag, Key, Number, Place, Real, Text, Whole
+from jfric.files.config import Check, outside, time_span
+from jfric.files.measured_tables import DATA
 from jfric.files.solver_choice import FLOWS, NUMBERS, SOLVERS
 from jfric.files.system_tables import TIME_UNIT
-from jfric.files.table_codecs import Either, List, Names, Record
+from jfric.files.table_codecs import Either, List, Names, Record, SettingsTable
 from jfric.numerics import limits
+from jfric.results.quantity import (
+    OUTCOMES,
+    PERIODIC_KINDS,
+    STATIC_KINDS,
+    Quantity,
+    parse_quantity,
+    resolve,
+)
+from jfric.results.signals import look_up
+from jfric.results.status import Status
 from jfric.solvers.smoothed.friction import CURVES
 from jfric.system.fields import About
 from jfric.system.naming import find_path, path_dimension
@@ -20,11 +32,10 @@ from jfric.system.states import state_units
 from jfric.system.units import DIMENSIONS, Dimension
 
 
-class PathTable(Record):
+class PathTable(SettingsTable):
     """A table that may name a parameter, ``vary``, whose values are among its numbers."""
 
     def of(self, raw: dict[str, Any], problem: Problem, where: str) -> dict[str, Any]:
-        """Numbers of the table in SI units, and the full path of the parameter."""
         place = Place(where)
         if "vary" not in raw:
             return self.read(raw, place)
@@ -82,7 +93,7 @@ _CODECS: dict[str, Codec] = {
     "dt": Number("expected a time"),
 }
 _DEFAULTS = {"name": SOLVERS[0], "flow": FLOWS[0]}
-SOLVER = Record(
+SOLVER = SettingsTable(
     "SolverTable",
     "Settings of the solver; what is left out takes the solver's defaults.",
     {
@@ -94,7 +105,26 @@ SOLVER.table["dt"] = SOLVER.table["dt"]._replace(about=TIME_UNIT)
 
 
 _RATE = About(("angular velocity", "angular velocity"))
-PERIODIC = PathTable(
+
+
+class PeriodicTable(PathTable):
+    """The table ``[periodic]``."""
+
+    def of(self, raw: dict[str, Any], problem: Problem, where: str) -> dict[str, Any]:
+        place = Place(where)
+        for end in ("start", "stop"):
+            if "vary" not in raw and end in raw:
+                raise place.key(end).error("found one without vary, which names the parameter")
+            if "vary" in raw and end not in raw:
+                raise place.key(end).error("not given, vary needs both start and stop")
+        found = super().of({k: x for k, x in raw.items() if k != "state"}, problem, where)
+        if found.get("transient", 0.5).is_integer():
+            # A number of periods if loads have one, else a time.
+            found["transient"] = int(found["transient"])
+        return found | ({"state": _state(raw["state"], problem)} if "state" in raw else {})
+
+
+PERIODIC = PeriodicTable(
     "PeriodicTable",
     "The periodic motion that is looked for, and the parameter over which it is followed.",
     {
@@ -120,7 +150,7 @@ PERIODIC = PathTable(
         "stop": Key(PLAIN, "its value where the path ends"),
     },
 )
-RESPONSE = Record(
+RESPONSE = SettingsTable(
     "ResponseTable",
     "The steady states over the frequency of a load, and the quantity whose peak counts.",
     {
@@ -134,7 +164,7 @@ RESPONSE = Record(
     },
 )
 _COUNT, _SECTION = Whole(above=0, at_most=limits.STEPS), "period of the loads, or a time"
-LYAPUNOV = Record(
+LYAPUNOV = SettingsTable(
     "LyapunovTable",
     "How the largest Lyapunov exponent is computed.",
     {
@@ -144,7 +174,7 @@ LYAPUNOV = Record(
         "parts": Key(_COUNT, "parts of a run, whose scatter tells the error"),
     },
 )
-BASINS = Record(
+BASINS = SettingsTable(
     "BasinsTable",
     "The initial states whose attractors are found, and how these are recognised.",
     {
@@ -158,21 +188,6 @@ BASINS = Record(
         "seed": Key(Whole(at_least=0), "seed of a sampled method"),
     },
 )
-
-
-def periodic(raw: dict[str, Any], problem: Problem) -> dict[str, Any]:
-    """Settings in the table ``[periodic]``, in SI units."""
-    place = Place("periodic")
-    for end in ("start", "stop"):
-        if "vary" not in raw and end in raw:
-            raise place.key(end).error("found one without vary, which names the parameter")
-        if "vary" in raw and end not in raw:
-            raise place.key(end).error("not given, vary needs both start and stop")
-    found = PERIODIC.of({k: x for k, x in raw.items() if k != "state"}, problem, "periodic")
-    if found.get("transient", 0.5).is_integer():
-        # A number of periods if loads have one, else a time.
-        found["transient"] = int(found["transient"])
-    return found | ({"state": _state(raw["state"], problem)} if "state" in raw else {})
 
 
 def _state(raw: list[Any], problem: Problem) -> list[float]:
@@ -215,22 +230,30 @@ _FREE = Record(
         ),
     },
 )
-FIT = Record(
+
+
+class FitTable(SettingsTable):
+    """The table ``[fit]``."""
+
+    def of(self, raw: dict[str, Any], problem: Problem, where: str) -> dict[str, Any]:
+        """Arguments of :class:`jfric.Free` by path, in SI, and the table of the file itself."""
+        if not raw.get("free"):
+            raise ProblemError(
+                'fit.free: missing; give what is free, such as "friction.limit" = {between = '
+                '["1 N", "100 N"]}'
+            )
+        free = {path: _free(item, path, problem) for path, item in raw["free"].items()}
+        return {"free": free, "table": raw}
+
+    def kept(self, value: Any) -> dict[str, Any]:
+        return self.write(value["table"], Place("fit"))
+
+
+FIT = FitTable(
     "FitTable",
     "Parameters that `jfric fit` and `jfric compare` are free to change.",
     {"free": Key(Names(_FREE), "parameters by path, {between = [LOW, HIGH]}")},
 )
-
-
-def fit_settings(raw: dict[str, Any], problem: Problem) -> dict[str, Any]:
-    """Arguments of :class:`jfric.Free` by path, in SI, and the table of the file itself."""
-    if not raw.get("free"):
-        raise ProblemError(
-            'fit.free: missing; give what is free, such as "friction.limit" = {between = ["1 N", '
-            '"100 N"]}'
-        )
-    free = {path: _free(item, path, problem) for path, item in raw["free"].items()}
-    return {"free": free, "table": raw}
 
 
 def _free(raw: dict[str, Any], path: str, problem: Problem) -> dict[str, Any]:
@@ -272,7 +295,23 @@ _UNKNOWN = Record(
         "scale": Key(Choice("log", "linear"), "scale of starts and steps", "linear"),
     },
 )
-OPTIMISE = Record(
+
+
+class OptimiseTable(SettingsTable):
+    """The table ``[optimise]``, with bounds by the full paths."""
+
+    def of(self, raw: dict[str, Any], problem: Problem, where: str) -> dict[str, Any]:
+        place, free = Place(where), {}
+        for path, item in raw.get("free", {}).items():
+            at = place.key("free").key(path)
+            with at.within(KeyError):
+                name = find_path(problem, path)
+            free[name] = _UNKNOWN.read(item, at._replace(inside=path_dimension(problem, name)))
+        rest = self.read({key: x for key, x in raw.items() if key != "free"}, place)
+        return rest | ({"free": free} if free else {})
+
+
+OPTIMISE = OptimiseTable(
     "OptimiseTable",
     "Numbers that `jfric optimise` is free to change, its objective and constraints.",
     {
@@ -290,13 +329,75 @@ OPTIMISE = Record(
 )
 
 
-def optimise_settings(raw: dict[str, Any], problem: Problem) -> dict[str, Any]:
-    """Settings in the table ``[optimise]``, with bounds in SI units by the full paths."""
-    place, free = Place("optimise"), {}
-    for path, item in raw.get("free", {}).items():
-        at = place.key("free").key(path)
-        with at.within(KeyError):
-            name = find_path(problem, path)
-        free[name] = _UNKNOWN.read(item, at._replace(inside=path_dimension(problem, name)))
-    rest = OPTIMISE.read({key: x for key, x in raw.items() if key != "free"}, place)
-    return rest | ({"free": free} if free else {})
+#: All tables of settings by their names, in the order in which they are listed and written.
+TABLES = {
+    "solver": Key(SOLVER, "settings of the solver"),
+    "statics": Key(STATICS, "what `jfric trace` and checks of limit loads follow"),
+    "periodic": Key(PERIODIC, "what `jfric periodic` and checks of periodic motion look for"),
+    "response": Key(RESPONSE, "what `jfric response` and checks of frequency responses look for"),
+    "lyapunov": Key(LYAPUNOV, "how `jfric lyapunov` and checks of the exponent compute it"),
+    "basins": Key(BASINS, "initial states of `jfric basins` and of checks of attractors"),
+    "data": Key(DATA, "which columns of measured files hold what"),
+    "fit": Key(FIT, "what `jfric fit` and `jfric compare` are free to change"),
+    "optimise": Key(OPTIMISE, "what `jfric optimise` changes, and what for"),
+}
+
+
+CHECKS = List(
+    Record(
+        "CheckTable",
+        "A number that a correct solution has.",
+        {
+            "quantity": Key(
+                Text(), "the number that is checked, by the name it has in sweeps", needed=True
+            ),
+            "expected": Key(PLAIN, "its value", needed=True),
+            "tolerance": Key(Real(at_least=0), "allowed error, absolute, in SI units; or relative"),
+            "relative": Key(Real(at_least=0), "allowed error as a part of the value; or tolerance"),
+            "source": Key(Text(), "where the value is from", ""),
+        },
+        ("tolerance", "relative"),
+    ),
+    words="a list of tables; write [[check]]",
+)
+
+
+def checks(raw: list[dict[str, Any]], problem: Problem) -> tuple[Check, ...]:
+    """The checks in a file; raises :class:`jfric.ProblemError` for wrong ones."""
+    return tuple(_check(table, Place("check").entry(i), problem) for i, table in enumerate(raw))
+
+
+def _check(raw: dict[str, Any], place: Place, problem: Problem) -> Check:
+    given, at = raw["quantity"], place.key("quantity")
+    with at.within():
+        quantity = resolve(parse_quantity(given), problem)
+    if quantity.argument == "t":
+        raise at.error(f"found {given!r}, a check takes one time")
+    if isinstance(quantity.argument, float) and outside(problem, quantity.argument):
+        start, end = time_span(problem)
+        raise at.error(f"found {given!r}, the time must lie between {start:g} s and {end:g} s")
+    if quantity.kind == "status" and isinstance(raw.get("expected"), str):
+        raw = raw | {"expected": _status(raw["expected"], place)}
+    found = CHECKS.of.read(raw, place._replace(inside=_dimension(quantity, problem)))
+    if not math.isfinite(found["expected"]):
+        raise place.key("expected").error(f"found {found['expected']}, must be finite")
+    return Check(**found | {"quantity": quantity})
+
+
+def _status(word: str, place: Place) -> int:
+    """The number of a status by its name."""
+    names = {status.name.lower(): int(status) for status in Status}
+    require_one_of(place.key("expected").where, word, names)
+    return names[word]
+
+
+def _dimension(quantity: Quantity, problem: Problem) -> Dimension | None:
+    if quantity.kind in ("event_time", "last_event_time", "stop_time"):
+        return DIMENSIONS["time"]
+    if quantity.kind in ("event_count", "impact_count", "stick_fraction", *OUTCOMES):
+        return DIMENSIONS["pure number"]
+    no_unit = "integral", "impulse", "dissipated", "derivative"
+    if quantity.kind in (*STATIC_KINDS, *PERIODIC_KINDS, *no_unit):
+        return None
+    unit = look_up(problem, quantity.name)[1].unit.replace(" ", "*")
+    return next((d for d in DIMENSIONS.values() if d.unit == unit), None)

@@ -7,17 +7,23 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from jfric import solvers
 from jfric.errors import ProblemError, nearest, quoted, require_one_of
 from jfric.numerics.limits import COUNTS, require_count, short
 
 if TYPE_CHECKING:
     from jfric.system.problem import Problem
 
-#: Solvers by name, the first being the default.
-SOLVERS = (
-    *("event-driven", "moreau-jean", "midpoint", "stabilised-midpoint", "quasi-static"),
-    "smoothed",
-)
+#: Classes of the solvers by name, the first being the default.
+CLASSES = {
+    "event-driven": "EventDriven",
+    "moreau-jean": "MoreauJean",
+    "midpoint": "Midpoint",
+    "stabilised-midpoint": "StabilisedMidpoint",
+    "quasi-static": "QuasiStatic",
+    "smoothed": "Smoothed",
+}
+SOLVERS = tuple(CLASSES)
 #: Fields of solvers that are Python objects, which no file holds.
 OBJECTS = ("controller", "diffrax_adjoint")
 #: Settings that a solver needs, and what to give for them.
@@ -41,26 +47,9 @@ WORDS = ("flow", "law", "method", "energy_gain", "kernel", "adjoint")
 FLOWS = ("auto", "exact", "runge-kutta")
 
 
-def _classes() -> dict[str, type]:
-    from jfric.solvers.event_driven.solver import EventDriven
-    from jfric.solvers.quasi_static.solver import QuasiStatic
-    from jfric.solvers.smoothed.solver import Smoothed
-    from jfric.solvers.time_stepping.schemes import Midpoint, MoreauJean, StabilisedMidpoint
-
-    return {
-        "event-driven": EventDriven,
-        "moreau-jean": MoreauJean,
-        "midpoint": Midpoint,
-        "stabilised-midpoint": StabilisedMidpoint,
-        "quasi-static": QuasiStatic,
-        "smoothed": Smoothed,
-    }
-
-
 def settings_of(name: str) -> tuple[str, ...]:
     """Settings of the solver ``name``: the fields of its class; empty for an unknown solver."""
-    found = _classes().get(name)
-    fields = () if found is None else dataclasses.fields(found)
+    fields = dataclasses.fields(getattr(solvers, CLASSES[name])) if name in CLASSES else ()
     return tuple(f.name for f in fields if f.init and f.name not in OBJECTS)
 
 
@@ -95,7 +84,7 @@ def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -
         if key in allowed and key not in given:
             raise ProblemError(f"{key}: missing; the solver {name} needs {what}")
     chosen = {k: given[k] for k in allowed if k in given}
-    return _classes()[name](**chosen), {"name": name, **chosen}
+    return getattr(solvers, CLASSES[name])(**chosen), {"name": name, **chosen}
 
 
 def _require(key: str, value: Any) -> None:
@@ -130,13 +119,11 @@ def _within(
 def parse_options(options: Iterable[str], **given: Any) -> dict[str, Any]:
     """``NAME=VALUE`` settings of the command line, with numbers converted, and those that are
     ``given`` by separate options (None: not given)."""
+    from jfric.files.assignments import split_assignment
+
     result = {k: v for k, v in given.items() if v is not None}
     for option in options:
-        name, equals, text = (part.strip() for part in option.partition("="))
-        if not equals or not name or not text:
-            raise ProblemError(
-                f"--option: found {option!r}, expected name=value such as width=1e-3"
-            )
+        name, text = split_assignment(option, "name=value such as width=1e-3", "--option")
         name = name.replace("-", "_")
         if name in result:
             raise ProblemError(f"--option: found {name!r} twice")
@@ -162,17 +149,12 @@ def resolved(settings: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
     exact if every mode is linear with constant coefficients."""
     if settings.get("flow") != "auto":
         return dict(settings)
-    return {**settings, "flow": "exact" if uses_exact_flow(problem) else "runge-kutta"}
+    from jfric.system.assembly import has_linear_modes
+
+    return {**settings, "flow": "exact" if has_linear_modes(problem) else "runge-kutta"}
 
 
 def solver_label(settings: Mapping[str, Any], problem: Problem) -> str:
     """Name of a solver in tables: ``event-driven (exact)``, ``quasi-static``."""
     flow = resolved(settings, problem).get("flow")
     return f"{settings['name']} ({flow})" if flow else str(settings["name"])
-
-
-def uses_exact_flow(problem: Problem) -> bool:
-    """Whether the equations are linear with constant coefficients in every mode."""
-    from jfric.system.assembly import has_linear_modes
-
-    return has_linear_modes(problem)

@@ -26,7 +26,7 @@ def write_starter(kind: str, path: Path, systems: Mapping[str, Path] | None = No
     names and its record, if any, and return the written paths. Nothing is overwritten.
 
     ``systems``: further files by name, any of which may be the ``kind``."""
-    from jfric.files.schema import json_schema
+    from jfric.files.read_toml import json_schema
 
     systems = systems or {}
     if kind not in STARTERS and kind not in systems:

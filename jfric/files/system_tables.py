@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError, first_line
-from jfric.files.codec import Key, Place, System
+from jfric.files.codec import NUMBER, Choice, Key, Number, Place, System, Text, Whole
 from jfric.files.config import DEFAULT_OUTPUTS, outside, time_span
 from jfric.files.element_codec import Section, element_codec, is_python_only
 from jfric.files.function_codec import increase
 from jfric.files.robots import ROBOT, robot_of
-from jfric.files.scalar_codecs import NUMBER, Choice, Number, Text, Whole
 from jfric.files.table_codecs import Either, List, Names, Record
 from jfric.numerics import limits
 from jfric.results.formulas import require_formulas

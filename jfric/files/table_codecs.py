@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from jfric.files.codec import Codec, Key, Mistake, Place, did_you_mean
+from jfric.system.problem import Problem
 
 
 class List(Codec):
@@ -219,6 +220,19 @@ class Record(Table):
             "properties": {name: key.schema(definitions) for name, key in self.table.items()},
             **({"required": needed} if needed else {}),
         }
+
+
+class SettingsTable(Record):
+    """A table of settings: the field of :class:`jfric.files.config.Config` with its name."""
+
+    def of(self, raw: dict[str, Any], problem: Problem, where: str) -> Any:
+        """Content of the table at ``where``, with numbers in SI units and full names of the
+        ``problem``; raises :class:`jfric.ProblemError`."""
+        return self.read(raw, Place(where))
+
+    def kept(self, value: Any) -> dict[str, Any]:
+        """The content as a table of a file."""
+        return dict(value)
 
 
 def exactly_one(raw: dict[str, Any], names: Collection[str], place: Place) -> Iterator[Mistake]:

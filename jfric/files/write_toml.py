@@ -5,20 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
+import lazy_loader
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.files.codec import Place, System
+from jfric.files.codec import NUMBER, Place, System
 from jfric.files.config import Config
 from jfric.files.element_codec import element_codec, is_python_only
-from jfric.files.measured_tables import DATA
-from jfric.files.scalar_codecs import NUMBER
-from jfric.files.settings_tables import FIT
+from jfric.files.settings_tables import TABLES
 from jfric.system.body import COORDINATES, Body, coordinates, dofs_of
 from jfric.system.expression import Expression
 from jfric.system.linkage import has_joints
 from jfric.system.naming import START
 from jfric.system.problem import Problem
+
+#: Slow to import.
+tomlkit: Any = lazy_loader.load("tomlkit")
 
 
 def to_toml(problem: Problem) -> str:
@@ -39,8 +41,6 @@ def to_toml(problem: Problem) -> str:
 
 def dump(config: Config | Problem) -> str:
     """A configuration or a bare problem as TOML text in SI units."""
-    import tomlkit  # slow to import, only needed here
-
     if isinstance(config, Problem):
         config = Config(config)
     problem, document = config.problem, tomlkit.document()
@@ -105,21 +105,14 @@ def _initial(problem: Problem) -> dict[str, Any]:
     return found
 
 
-#: Tables of settings that are written as they are kept.
-SETTINGS = ("solver", "statics", "periodic", "response", "lyapunov", "basins", "optimise")
-
-
 def _settings(config: Config) -> dict[str, Any]:
     """Tables that come after the elements, without checks."""
     place, matrices = Place("matrices"), vars(config.problem.matrices)
+    tables: dict[str, Any] = {name: key.codec for name, key in TABLES.items()}
     found: dict[str, Any] = {
         "matrices": {k: _rows(x, place) for k, x in matrices.items() if x is not None},
-        **{k: dict(getattr(config, k)) for k in SETTINGS},
+        **{k: t.kept(x) for k, t in tables.items() if (x := getattr(config, k))},
     }
-    if config.data is not None:
-        found["data"] = DATA.write(config.data.table, Place("data"))
-    if config.fit:
-        found["fit"] = FIT.write(config.fit["table"], Place("fit"))
     if config.controller is not None:
         found["controller"] = _element(
             "controller", "controller", config.controller, config.problem
@@ -167,8 +160,6 @@ def _named(section: str, tables: dict[str, Any]):
 
 def _super_table(tables: dict[str, Any]):
     """Tables by name that need no line of their own."""
-    import tomlkit
-
     result = tomlkit.table(is_super_table=True)
     for name, table in tables.items():
         result[name] = table
@@ -177,8 +168,6 @@ def _super_table(tables: dict[str, Any]):
 
 def _table(values: dict[str, Any], units: dict[str, Any]):
     """A table with the unit of each number as a comment."""
-    import tomlkit
-
     result = tomlkit.table()
     for key, value in values.items():
         result[key] = _inline(value)
@@ -190,8 +179,6 @@ def _table(values: dict[str, Any], units: dict[str, Any]):
 
 def _inline(value: Any) -> Any:
     """A value on one line, with its tables."""
-    import tomlkit
-
     if isinstance(value, list):
         return [_inline(x) for x in value]
     if not isinstance(value, dict):

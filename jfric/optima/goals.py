@@ -13,9 +13,8 @@ from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError, quoted, within
 from jfric.results.abstract_observables import Observable, renamed
-from jfric.results.event_observables import EventCount, LastEventTime, StopTime
+from jfric.results.event_observables import During, EventCount, LastEventTime, StopTime
 from jfric.results.grammar import parse_observable
-from jfric.results.windows import During
 from jfric.system.expression import WORDS, Expression
 from jfric.system.formula import Formula, read_formula, require_formula
 from jfric.system.naming import find_path, get_parameter, parameters, path_dimension

@@ -1,4 +1,5 @@
-"""Observables: reductions over the pieces of a trajectory."""
+"""Observables: reductions over the pieces of a trajectory, equal ones of which are computed
+together."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import abc
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -70,6 +71,8 @@ class Observable(abc.ABC):
 
     name: str
     unit: str
+    #: Whether it is an extremum or integral over the polynomials of all pieces.
+    of_polynomials: ClassVar[bool] = False
 
     @property
     def dims(self) -> tuple[tuple[str, tuple[float, ...], str], ...]:
@@ -116,6 +119,8 @@ class OwnRun(Observable):
 class OfMaximum(Observable):
     """Largest value over the whole trajectory; all of this kind are reduced together."""
 
+    of_polynomials = True
+
     @abc.abstractmethod
     def quantity(self, x: Point) -> Any:
         """Number to be maximised, at the point ``x``."""
@@ -130,6 +135,8 @@ class OfMaximum(Observable):
 class OfIntegral(Observable):
     """Integral over time; all of this kind are reduced together."""
 
+    of_polynomials = True
+
     @abc.abstractmethod
     def quantity(self, x: Point) -> Any:
         """Number to be integrated, at the point ``x``."""
@@ -142,7 +149,7 @@ class OfIntegral(Observable):
         return jnp.zeros((), dtype)
 
     def update(self, carry, piece):
-        return carry + integrals([self], piece)[0]
+        return carry + sums([self], piece)[0]
 
 
 @dataclass(frozen=True)
@@ -152,6 +159,10 @@ class OfFunction(Observable):
     function: Function
     name: str = ""
     unit: str = ""
+
+    def quantity(self, x: Point) -> Any:
+        """Number to be reduced, at the point ``x``."""
+        return self.function(x)
 
 
 def own_run(observables: Sequence[Observable]) -> OwnRun | None:
@@ -167,7 +178,7 @@ def own_run(observables: Sequence[Observable]) -> OwnRun | None:
     return found[0] if found else None
 
 
-def integrals(observables: Sequence[OfIntegral], piece: Piece) -> Float[Array, " k"]:
+def sums(observables: Sequence[OfIntegral], piece: Piece) -> Float[Array, " k"]:
     """Contributions (k,) of a piece to each of several integrals."""
     found = piece.integrals(lambda x: jnp.stack([o.quantity(x) for o in observables]))
     if piece.slip is None:
@@ -186,3 +197,64 @@ def renamed(observable: Observable, name: str) -> Observable:
 def is_of_motion(function: Function) -> bool:
     """Whether position and velocity alone determine the value of ``function``."""
     return isinstance(function, Signal) and function.of_motion
+
+
+class Reductions:
+    """Observables, grouped: many integrals or maxima cost little more than one."""
+
+    def __init__(self, observables: Sequence[Observable]):
+        self.all = tuple(observables)
+        self._maxima = [o for o in self.all if isinstance(o, OfMaximum)]
+        self._integrals = [o for o in self.all if isinstance(o, OfIntegral)]
+        grouped = {id(o) for o in (*self._maxima, *self._integrals)}
+        self._others = [o for o in self.all if id(o) not in grouped]
+
+    @property
+    def of_polynomials(self) -> bool:
+        """Whether any observable is an extremum or integral over the polynomials of all pieces."""
+        return any(o.of_polynomials for o in self.all)
+
+    def start(self, problem, mechanics, dtype) -> dict[str, Any]:
+        """Initial values, before the first piece."""
+
+        def together(group):
+            values = [o.start(problem, mechanics, dtype) for o in group]
+            return jnp.stack(values) if values else jnp.zeros((0,), dtype)
+
+        return {
+            "maxima": together(self._maxima),
+            "integrals": together(self._integrals),
+            "others": tuple(o.start(problem, mechanics, dtype) for o in self._others),
+        }
+
+    def update(self, carry: dict[str, Any], piece: Piece) -> dict[str, Any]:
+        """Values (``carry``) after one more piece."""
+        maxima, integrals = carry["maxima"], carry["integrals"]
+        if self._maxima:
+            found = piece.maxima(lambda x: jnp.stack([o.quantity(x) for o in self._maxima]))
+            maxima = jnp.maximum(maxima, found)
+        if self._integrals:
+            integrals = integrals + sums(self._integrals, piece)
+        others = zip(self._others, carry["others"], strict=True)
+        return {
+            "maxima": maxima,
+            "integrals": integrals,
+            "others": tuple(o.update(c, piece) for o, c in others),
+        }
+
+    def enough(self, carry: dict[str, Any]) -> Any:
+        """Whether all observables that may end a run have seen enough; None if there are none."""
+        others = zip(self._others, carry["others"], strict=True)
+        said = [x for x in (o.enough(c) for o, c in others) if x is not None]
+        return jnp.stack(said).all() if said else None
+
+    def finish(self, carry: dict[str, Any], q, v, duration) -> dict[str, Array]:
+        """Results by name, in the order of the observables."""
+        groups = (self._maxima, self._integrals, self._others)
+        carries = (carry["maxima"], carry["integrals"], carry["others"])
+        found = {
+            o.name: o.finish(group[i], q, v, duration)
+            for observables, group in zip(groups, carries, strict=True)
+            for i, o in enumerate(observables)
+        }
+        return {o.name: found[o.name] for o in self.all}

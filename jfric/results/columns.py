@@ -1,10 +1,10 @@
-"""A trajectory as a table: named columns and their units."""
+"""A trajectory as tables: named columns with their units, labelled arrays (xarray), prints."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,10 @@ from jaxtyping import Array, Float
 
 from jfric.numerics.compilation import brief_options
 from jfric.numerics.kept_programs import Kept
+from jfric.numerics.printing import Shown
 from jfric.numerics.tracing import is_traced
+from jfric.optional import import_xarray
+from jfric.results.modes import Mode
 from jfric.system.assembly import assemble
 from jfric.system.contacts import force_unit, normal_forces, unilateral_contacts
 from jfric.system.control import command_places, command_units, driven
@@ -24,12 +27,16 @@ from jfric.system.state_function import chosen_motion, chosen_units
 from jfric.system.states import state_units
 
 if TYPE_CHECKING:
+    import xarray
+
     from jfric.results.solution import Solution
     from jfric.system.problem import Problem
 
 
 #: Forces are computed for a multiple of this number of states.
 OUTPUTS = 512
+#: Events with a line of their own in a print.
+MOST_EVENTS = 20
 
 
 class Column(NamedTuple):
@@ -178,3 +185,110 @@ def has_friction(problem: Problem) -> dict[str, bool]:
     """Whether each contact (by the name used in :class:`Solution`) carries a friction force."""
     result = dict.fromkeys(problem.friction_rows(), True)
     return result | {k: c.law is not None for k, c in unilateral_contacts(problem).items()}
+
+
+def labelled(solution: Solution, problem: Problem | None = None) -> xarray.Dataset:
+    """Solution as a labelled table, see :meth:`jfric.Solution.to_xarray`."""
+    xarray = import_xarray()
+    status = np.asarray(solution.status)
+    batch = ["batch"] if status.ndim == 1 else [f"batch_{i}" for i in range(status.ndim)]
+    nt, nu = solution.mode.shape[-1], solution.lambda_n.shape[-1]
+    contacts, segments = solution.names[:nt], solution.names[nt:]
+    units = {"t": ["s"]}
+    for column in described(problem, solution) if problem is not None else ():
+        units.setdefault(column.name.partition(".")[0], []).append(column.unit)
+    meanings = {"meanings": [f"{int(m)}: {m.label}" for m in Mode]}
+
+    def about(kind: str) -> dict[str, Any]:
+        found = [u for u in units.get(kind, []) if u]
+        if not found:
+            return {}
+        return {"units": found[0] if len(set(found)) == 1 else found}
+
+    table: dict[str, Any] = {
+        name: ([*batch, "time", axis], np.asarray(getattr(solution, name)), about(name))
+        for name, axis in (
+            *(("q", "dof"), ("v", "dof"), ("a", "dof")),
+            *(("lambda_t", "contact"), ("lambda_n", "unilateral")),
+        )
+    }
+    table["mode"] = ([*batch, "time", "contact"], np.asarray(solution.mode), meanings)
+    table["segment"] = ([*batch, "time", "element"], np.asarray(solution.segment))
+    table["z"] = ([*batch, "time", "state"], np.asarray(solution.z))
+    log = solution.events
+    for name in ("time", "contact", "from_mode", "to_mode", "impact", "q", "v", "v_before"):
+        values = np.asarray(getattr(log, name))
+        axes = [*batch, "event"] if values.ndim == status.ndim + 1 else [*batch, "event", "dof"]
+        of = {"time": "t", "v_before": "v"}.get(name, name)
+        table[f"event_{name}"] = (axes, values, about(of))
+    table["event_count"] = (batch, np.asarray(log.count))
+    for name in ("status", "flags", "steps"):
+        table[name] = (batch, np.asarray(getattr(solution, name)))
+    ts = np.asarray(solution.ts)
+    rows = ts.reshape(-1, ts.shape[-1])
+    same = len(rows) > 0 and bool(np.all(rows == rows[0]))
+    coordinates: dict[str, Any] = {
+        "dof": list(solution.axes),
+        "contact": list(contacts),
+        "unilateral": list(contacts[nt - nu :]),
+        "element": list(segments),
+        "state": list(solution.states),
+    }
+    # Times that differ between trajectories cannot be an index.
+    if same:
+        coordinates["time"] = ("time", rows[0], {"units": "s"})
+    else:
+        coordinates["t"] = ([*batch, "time"], ts, {"units": "s"})
+    return xarray.Dataset(table, coordinates)
+
+
+def number(value: Any) -> str:
+    """Ten significant digits, enough to see an error of 1e-9."""
+    return f"{float(value):.10g}"
+
+
+def state_shown(problem: Problem, solution: Solution) -> Shown:
+    """State at the last output, with units."""
+    units = column_units(problem, solution)
+    q, v = np.asarray(solution.q)[-1], np.asarray(solution.v)[-1]
+    rows = [
+        (axis, number(q[i]), units[f"q.{axis}"], number(v[i]), units[f"v.{axis}"])
+        for i, axis in enumerate(solution.axes)
+    ]
+    title = f"State at t = {float(solution.ts[-1]):.6g} s"
+    return Shown(title, ("", ">position", "", ">velocity", ""), rows)
+
+
+def contacts_shown(problem: Problem, solution: Solution) -> Shown:
+    """Modes and forces at the last output, and segments of elements that are no contacts."""
+    units = column_units(problem, solution)
+    mode, lambda_t = np.asarray(solution.mode)[-1], np.asarray(solution.lambda_t)[-1]
+    lambda_n = np.asarray(solution.lambda_n)[-1]
+    first = mode.size - lambda_n.size
+    # Both components of friction in a plane belong to one normal force.
+    places = {first + at: name for name, at in normal_forces(problem).items()}
+    pins = problem.labelled("pin")
+    columns = ("element", "segment")
+    if mode.size:
+        columns = ("contact", "mode", ">friction force", "", ">normal force", "")
+    rows = []
+    for i, name in enumerate(solution.names):
+        if i < mode.size:
+            known = "reaction" if name in pins else "given"
+            normal = number(lambda_n[i - first]) if i in places else "" if i >= first else known
+            friction = number(lambda_t[i]), units[f"lambda_t.{name}"]
+            unit = units.get(f"lambda_n.{places.get(i, name)}", "")
+            rows.append((name, solution.mode_label(i, mode[i]), *friction, normal, unit))
+        else:
+            code = np.asarray(solution.segment)[-1, i - mode.size]
+            label = solution.mode_label(i, code).replace("_", " ")
+            rows.append((name, label, *[""] * (len(columns) - 2)))
+    return Shown("", columns, rows)
+
+
+def own_events_shown(solution: Solution) -> Shown:
+    """Events of the description in order of time, the first of them only where there are many."""
+    own = [r for r in solution.event_table() if r["contact"] in solution.event_names]
+    rows = [(r["contact"], number(r["time"]), "s", r["from"], r["to"]) for r in own[:MOST_EVENTS]]
+    below = f"and {len(own) - MOST_EVENTS} more" if len(own) > MOST_EVENTS else ""
+    return Shown("", ("event", ">time", "", "from", "to"), rows, below)

@@ -29,6 +29,7 @@ from jfric.results.abstract_observables import (
 from jfric.results.event_observables import (
     AtEvent,
     BeforeEvent,
+    During,
     EventCount,
     EventTime,
     LastEventTime,
@@ -37,7 +38,6 @@ from jfric.results.event_observables import (
 from jfric.results.modes import Mode
 from jfric.results.pieces import Function, Piece, Point
 from jfric.results.signals import Signal
-from jfric.results.windows import During
 
 __all__ = [
     "Amplitude",
@@ -96,9 +96,6 @@ class Maximum(OfFunction, OfMaximum):
 
     name: str = "maximum"
 
-    def quantity(self, x):
-        return self.function(x)
-
 
 @dataclass(frozen=True)
 class Minimum(Maximum):
@@ -124,6 +121,7 @@ class Amplitude(OfFunction):
     """
 
     name: str = "amplitude"
+    of_polynomials = True
 
     def start(self, problem, mechanics, dtype):
         return jnp.full((2,), -jnp.inf, dtype)
@@ -146,9 +144,6 @@ class Integral(OfFunction, OfIntegral):
     """
 
     name: str = "integral"
-
-    def quantity(self, x):
-        return self.function(x)
 
 
 @dataclass(frozen=True)

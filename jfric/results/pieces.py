@@ -138,7 +138,7 @@ class Piece(NamedTuple):
         length = jnp.where(self.h > 0, self.h, 1.0)
         s, part = (first - self.t) / length, (last - first) / length
         part = jnp.where(self.h > 0, part, 1.0)
-        names = [x for x in _CURVES if getattr(self, x) is not None]
+        names = [x for x in CURVES if getattr(self, x) is not None]
         curves = {x: _part_of(getattr(self, x), s, part) for x in names}
         inside = (self.t >= start) & (self.t < end)
         counts = {x: jnp.where(inside, getattr(self, x), 0) for x in ("events", "impacts")}
@@ -170,7 +170,7 @@ class Piece(NamedTuple):
         return jnp.maximum(jnp.max(values, axis=0), _interpolated(values, x))
 
     def _polynomials(self):
-        return [x for x in (getattr(self, name) for name in _CURVES) if x is not None]
+        return [x for x in (getattr(self, name) for name in CURVES) if x is not None]
 
     def _point(self, s, q, v, a, lambda_t, lambda_n, *others) -> Point:
         rest = list(others)
@@ -205,7 +205,7 @@ class Piece(NamedTuple):
 
 
 #: Fields of a piece that are polynomials, in the order that a point takes them.
-_CURVES = ("q", "v", "a", "lambda_t", "lambda_n", "forces", "z")
+CURVES = ("q", "v", "a", "lambda_t", "lambda_n", "forces", "z")
 
 
 def _part_of(coefficients: Float[Array, "p n"], s, part) -> Float[Array, "p n"]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from jfric.errors import ProblemError, nearest, quoted, within
+from jfric.errors import ProblemError, nearest, quoted, require_known, within
 from jfric.numerics.limits import STEPS
 from jfric.results.signals import CONTACTS, FORMS, element_names, find_name, look_up
 from jfric.results.status import Flag
@@ -34,51 +34,138 @@ OF_OPTIMA = ("objective", "violation")
 OF_RESPONSES = ("peak", "peak_frequency")
 
 
-class _Form(NamedTuple):
-    """Form of the text after a kind: a name of a sort (None: no name), and parentheses."""
+def _signal(quantity: Quantity, problem: Problem) -> str:
+    return look_up(problem, quantity.name)[0]
 
-    names: (
-        Literal["signal", "motion", "contact", "element", "static", "event", "orbit", "part", "dof"]
-        | Literal["response", "flag", "optimum"]
-        | None
-    ) = None
+
+def _motion(quantity: Quantity, problem: Problem) -> str:
+    found, function = look_up(problem, quantity.name)
+    if not function.of_motion:
+        raise ProblemError("positions and velocities only are known before an event")
+    return found
+
+
+def _element(quantity: Quantity, problem: Problem) -> str:
+    return look_up(problem, f"force.{quantity.name}")[0].removeprefix("force.")
+
+
+def _static(quantity: Quantity, problem: Problem) -> str:
+    kind, name = quantity.kind, quantity.name
+    if name == "parameter" and kind in ("limit", "special"):
+        return name
+    if kind == "balance" or name.partition(".")[0] not in ("lambda_n", "lambda_t"):
+        require_known("", "degree of freedom", name, problem.dofs, "declared are")
+    return look_up(problem, name)[0]
+
+
+def _contact(quantity: Quantity, problem: Problem) -> str:
+    kind, name = quantity.kind, quantity.name
+    sections = (*CONTACTS, *(HYSTERESIS if kind == "dissipated" else ()))
+    contacts = element_names(problem, sections)
+    if not contacts:
+        raise ProblemError("but the system has no contact")
+    if kind == "dissipated" and not name:
+        return name
+    found = find_name(problem, name, sections)
+    if found is None:
+        raise ProblemError(
+            f"no single contact {name!r}{nearest(name, contacts)}; there are "
+            + ", ".join(f"{kind}.{c}" for c in contacts)
+        )
+    return found
+
+
+def _event(quantity: Quantity, problem: Problem) -> str:
+    if quantity.name:
+        require_known("", "event", quantity.name, problem.section("event"))
+    return quantity.name
+
+
+def _flag(quantity: Quantity, problem: Problem) -> str:
+    require_known("", "flag", quantity.name, [str(flag.name).lower() for flag in Flag])
+    return quantity.name
+
+
+def _part(quantity: Quantity, problem: Problem) -> str:
+    if quantity.name and quantity.name not in PARTS:
+        raise ProblemError(f"no part {quantity.name!r}, allowed are {' and '.join(PARTS)}")
+    return quantity.name
+
+
+def _response(quantity: Quantity, problem: Problem) -> str:
+    if quantity.name not in OF_RESPONSES:
+        raise ProblemError(f"of a response there are {' and '.join(OF_RESPONSES)}")
+    return quantity.name
+
+
+def _optimum(quantity: Quantity, problem: Problem) -> str:
+    with within(f"of an optimum there are {', '.join(OF_OPTIMA)}; ", KeyError):
+        known = quantity.name in OF_OPTIMA
+        return quantity.name if known else find_path(problem, quantity.name)
+
+
+def _orbit(quantity: Quantity, problem: Problem) -> str:
+    """Full name of a quantity of a periodic motion: a number of the motion itself, a signal at its
+    start, a harmonic of a signal, or an observable over a period."""
+    name, argument = quantity.name, quantity.argument
+    first, _, rest = name.partition(".")
+    if name in OF_ORBITS and argument is None:
+        return name
+    if first in HARMONICS and rest:
+        if argument is None:
+            raise ProblemError("it needs the number of the harmonic in parentheses")
+        return f"{first}.{look_up(problem, rest)[0]}"
+    inner = name if argument is None else f"{name}({argument})"
+    if argument is None and first not in _KINDS:
+        return look_up(problem, name)[0]
+    found = resolve(parse_quantity(inner), problem)
+    if found.kind in (*STATIC_KINDS, *PERIODIC_KINDS):
+        raise ProblemError("which is no quantity of a trajectory")
+    return ".".join(part for part in (found.kind, found.name) if part and part != "at")
+
+
+class _Form(NamedTuple):
+    """Form of the text after a kind: full name for the one that is given (None: no name), and
+    parentheses."""
+
+    name: Callable[[Quantity, Problem], str] | None = None
     holds: Literal["time", "number", "maybe"] | None = None
     #: Whether the name may be left out.
     optional: bool = False
 
 
-_ALONE, _ROW, _SIGNAL = _Form(), _Form(None, "number"), _Form("signal")
+_ALONE, _ROW, _SIGNAL = _Form(), _Form(None, "number"), _Form(_signal)
 #: Kinds that are reduced from the motion of a trajectory.
 MOTION_KINDS = {
     **dict.fromkeys(("final", "min", "max", "mean", "rms", "amplitude", "integral"), _SIGNAL),
-    "impulse": _Form("element", optional=True),
-    "event": _Form("signal", "number"),
-    "before_event": _Form("motion", "number"),
-    "event_time": _Form("event", "number", optional=True),
+    "impulse": _Form(_element, optional=True),
+    "event": _Form(_signal, "number"),
+    "before_event": _Form(_motion, "number"),
+    "event_time": _Form(_event, "number", optional=True),
     **dict.fromkeys(("event_count", "impact_count", "last_event_time", "stop_time"), _ALONE),
-    **dict.fromkeys(("dissipated", "stick_fraction"), _Form("contact", optional=True)),
+    **dict.fromkeys(("dissipated", "stick_fraction"), _Form(_contact, optional=True)),
 }
 #: Kinds taken from the outcome of a run.
-OUTCOMES = {"status": _ALONE, "flag": _Form("flag")}
+OUTCOMES = {"status": _ALONE, "flag": _Form(_flag)}
 #: Kinds taken from equilibria, limit loads and paths of a system, not from a trajectory.
 STATIC_KINDS = {
     **dict.fromkeys(("equilibrium_count", "continuum_count"), _ALONE),
     **dict.fromkeys(("branch_count", "fold_count", "dead_end_count"), _ALONE),
-    **dict.fromkeys(("equilibrium", "equilibrium_to", "special"), _Form("static", "number")),
-    "limit": _Form("static"),
+    **dict.fromkeys(("equilibrium", "equilibrium_to", "special"), _Form(_static, "number")),
+    "limit": _Form(_static),
 }
 #: Kinds taken from a steady motion, from its path over a parameter, from many motions, and from an
 #: optimisation.
 PERIODIC_KINDS = {
-    "orbit": _Form("orbit", "maybe"),
-    "multiplier": _Form("part", "number", optional=True),
+    "orbit": _Form(_orbit, "maybe"),
+    "multiplier": _Form(_part, "number", optional=True),
     **dict.fromkeys(("fold", "flip", "torus", "hopf", "dead_end", "branch_point"), _ROW),
     **dict.fromkeys(("event_change", "balance_fold", "basin_share"), _ROW),
     **dict.fromkeys(("mode_frequency", "onset"), _ROW),
-    "balance": _Form("dof", "maybe"),
-    "response": _Form("response"),
+    "balance": _Form(_static, "maybe"),
+    "response": _Form(_response),
     **dict.fromkeys(("lyapunov", "attractor_count", "growth"), _ALONE),
-    "optimum": _Form("optimum", "maybe"),
+    "optimum": _Form(_optimum, "maybe"),
 }
 _KINDS: dict[str, _Form] = {**MOTION_KINDS, **OUTCOMES, **STATIC_KINDS, **PERIODIC_KINDS}
 #: Other words for a kind, and the prefix that they add to the name.
@@ -130,14 +217,10 @@ class Window:
     end: float | Quantity | None = None
 
     def __str__(self) -> str:
-        start, end = (x if x is None else _bound_shown(x) for x in (self.start, self.end))
+        start, end = (f"{x!r} s" if isinstance(x, float) else x for x in (self.start, self.end))
         if start is None:
             return f"before {end}"
         return f"after {start}" if end is None else f"between {start} and {end}"
-
-
-def _bound_shown(bound: float | Quantity) -> str:
-    return str(bound) if isinstance(bound, Quantity) else f"{bound!r} s"
 
 
 @dataclass(frozen=True)
@@ -188,15 +271,15 @@ def parse_quantity(text: str, known: Iterable[str] = ()) -> Quantity:
     first, _, name = word.partition(".")
     kind, prefix = _SAME.get(first, (first, ""))
     form = _KINDS.get(kind)
-    if form is not None and not name and argument is not None and _names_a_dof(form):
+    if form is not None and form.name and not (name or form.optional or argument is None):
         # A degree of freedom may be named like a kind: final(1) is its position.
         form = None
     if form is None:
         if argument is None or (name and first not in FORMS):
             raise _error(text, known=known)
         return Quantity("at", word, "t" if argument.strip() == "t" else _time(text, argument))
-    if bool(name) != bool(form.names) and not form.optional:
-        raise _error(text, f"{first} takes {'a' if form.names else 'no'} name")
+    if bool(name) != bool(form.name) and not form.optional:
+        raise _error(text, f"{first} takes {'a' if form.name else 'no'} name")
     if form.holds != "maybe" and (argument is None) != (form.holds is None):
         needs = {"number": "the number of an event", None: "nothing"}[form.holds]
         raise _error(text, f"{first} takes {needs} in parentheses")
@@ -227,52 +310,23 @@ def _bound(text: str, bound: str) -> float | Quantity:
     raise _error(text, "a part begins or ends at a time such as 4 s or at event_time(1)")
 
 
-def _names_a_dof(form: _Form) -> bool:
-    return form.names is not None and not form.optional
-
-
 def resolve(quantity: Quantity, problem: Problem) -> Quantity:
     """``quantity`` with the full name that solutions use.
 
     Raises :class:`jfric.ProblemError` for an unknown or ambiguous name.
     """
-    kind, name, window = quantity.kind, quantity.name, quantity.window
+    kind, window = quantity.kind, quantity.window
     if window is not None:
         for bound in (window.start, window.end):
             if isinstance(bound, Quantity):
                 resolve(bound, problem)
     if kind == "derivative":
         return _derivative(quantity, problem)
-    names = "signal" if kind == "at" else _KINDS[kind].names
+    form = _SIGNAL if kind == "at" else _KINDS[kind]
+    if form.name is None:
+        return quantity
     with within(f"found {str(quantity)!r}, "):
-        if names in ("signal", "motion"):
-            found, function = look_up(problem, name)
-            if names == "motion" and not function.of_motion:
-                raise ProblemError("positions and velocities only are known before an event")
-        elif names == "static":
-            found = _static_name(kind, name, problem)
-        elif names == "element":
-            found = look_up(problem, f"force.{name}")[0].removeprefix("force.")
-        elif names == "orbit":
-            found = _of_orbit(quantity, problem)
-        elif names == "dof":
-            found = _static_name(kind, name, problem)
-        elif names == "part" and name and name not in PARTS:
-            raise ProblemError(f"no part {name!r}, allowed are {' and '.join(PARTS)}")
-        elif names == "response" and name not in OF_RESPONSES:
-            raise ProblemError(f"of a response there are {' and '.join(OF_RESPONSES)}")
-        elif names == "optimum":
-            with within(f"of an optimum there are {', '.join(OF_OPTIMA)}; ", KeyError):
-                found = name if name in OF_OPTIMA else find_path(problem, name)
-        elif names == "event" and name:
-            found = _event(name, problem)
-        elif names == "contact":
-            found = _contact(kind, name, problem)
-        elif names == "flag":
-            found = _flag(name)
-        else:
-            found = name
-    return dataclasses.replace(quantity, name=found)
+        return dataclasses.replace(quantity, name=form.name(quantity, problem))
 
 
 def _derivative(quantity: Quantity, problem: Problem) -> Quantity:
@@ -291,70 +345,6 @@ def _derivative(quantity: Quantity, problem: Problem) -> Quantity:
     if np.ndim(value):
         raise ProblemError(f"found {str(quantity)!r}, {path} is no single number")
     return dataclasses.replace(quantity, name=str(inner), argument=path)
-
-
-def _static_name(kind: str, name: str, problem: Problem) -> str:
-    if name == "parameter" and kind in ("limit", "special"):
-        return name
-    reaction = kind != "balance" and name.partition(".")[0] in ("lambda_n", "lambda_t")
-    if name in problem.dofs or reaction:
-        return look_up(problem, name)[0]
-    raise ProblemError(
-        f"no degree of freedom {name!r}{nearest(name, problem.dofs)}; declared are "
-        f"{', '.join(problem.dofs)}"
-    )
-
-
-def _of_orbit(quantity: Quantity, problem: Problem) -> str:
-    """Full name of a quantity of a periodic motion: a number of the motion itself, a signal at its
-    start, a harmonic of a signal, or an observable over a period."""
-    name, argument = quantity.name, quantity.argument
-    first, _, rest = name.partition(".")
-    if name in OF_ORBITS and argument is None:
-        return name
-    if first in HARMONICS and rest:
-        if argument is None:
-            raise ProblemError("it needs the number of the harmonic in parentheses")
-        return f"{first}.{look_up(problem, rest)[0]}"
-    inner = name if argument is None else f"{name}({argument})"
-    if argument is None and first not in _KINDS:
-        return look_up(problem, name)[0]
-    found = resolve(parse_quantity(inner), problem)
-    if found.kind in (*STATIC_KINDS, *PERIODIC_KINDS):
-        raise ProblemError("which is no quantity of a trajectory")
-    return ".".join(part for part in (found.kind, found.name) if part and part != "at")
-
-
-def _event(name: str, problem: Problem) -> str:
-    names = problem.section("event")
-    if name not in names:
-        raise ProblemError(
-            f"no event {name!r}{nearest(name, names)}; there are {', '.join(names) or 'none'}"
-        )
-    return name
-
-
-def _flag(name: str) -> str:
-    names = [str(flag.name).lower() for flag in Flag]
-    if name not in names:
-        raise ProblemError(f"no flag {name!r}{nearest(name, names)}; there are {', '.join(names)}")
-    return name
-
-
-def _contact(kind: str, name: str, problem: Problem) -> str:
-    sections = (*CONTACTS, *(HYSTERESIS if kind == "dissipated" else ()))
-    contacts = element_names(problem, sections)
-    if not contacts:
-        raise ProblemError("but the system has no contact")
-    if kind == "dissipated" and not name:
-        return name
-    found = find_name(problem, name, sections)
-    if found is None:
-        raise ProblemError(
-            f"no single contact {name!r}{nearest(name, contacts)}; there are "
-            + ", ".join(f"{kind}.{c}" for c in contacts)
-        )
-    return found
 
 
 def _time(text: str, argument: str) -> float:

@@ -203,16 +203,6 @@ def _with_energy(problem: Problem) -> list[str]:
     return [*element_names(problem, ("lagrangian",)), *tree]
 
 
-def _only_match(names: list[str], name: str) -> str | None:
-    """Full one of ``names``, given with or without its section; None unless exactly one matches."""
-    if not name:
-        return names[0] if len(names) == 1 else None
-    if name in names:
-        return name
-    found = [n for n in names if n.partition(".")[2] == name]
-    return found[0] if len(found) == 1 else None
-
-
 def contact_names(problem: Problem) -> list[str]:
     """Names of the contacts, in the solver's order: friction elements, then unilateral ones."""
     return element_names(problem, CONTACTS)
@@ -308,8 +298,12 @@ def _matched(
     sort: str, names: Callable[[Problem], list[str]], make: Callable[[Problem, str], Quantity]
 ) -> _Form:
     """Form of quantities that are found by their own names alone."""
-    find = lambda problem, name: _only_match(names(problem), name)  # noqa: E731
-    return _Form(sort, names, find, lambda problem, _, label: make(problem, label))
+    return _Form(
+        sort,
+        names,
+        lambda problem, name: find_name(problem, name, (), names(problem)),
+        lambda problem, _, label: make(problem, label),
+    )
 
 
 def _numbered(sort: str, units: Callable[[Problem], dict[str, str]], make) -> _Form:

@@ -185,7 +185,7 @@ class Solution(eqx.Module):
         With the ``problem`` that was simulated, variables have their units as an attribute. Needs
         xarray (``pip install jfric[sweep]``).
         """
-        from jfric.results.labelled import labelled
+        from jfric.results.columns import labelled
 
         return labelled(self, problem)
 

@@ -18,6 +18,7 @@ from jfric.errors import require_one_of
 from jfric.numerics.limits import STARTS, require_count
 from jfric.numerics.printing import Shown, printable, short
 from jfric.results.modes import Mode
+from jfric.statics.branch import MAX_COLUMNS, listed, without_rounding
 from jfric.statics.candidate import ON_EDGE, Candidate, candidate, distinct, single
 from jfric.statics.position_problem import (
     at_rest,
@@ -88,13 +89,36 @@ class Equilibria(eqx.Module):
     def _shown(self) -> Shown:
         if isinstance(self.exists, Tracer) or self.exists.ndim != 1:
             return Shown("Equilibria", (), [(n, short(getattr(self, n))) for n in ("q", "count")])
-        rows = []
-        for row in self.table():
-            ends = zip(row["q"].tolist(), row["q_to"].tolist(), strict=True)
-            shown = [" to ".join(f"{x:.6g}" for x in dict.fromkeys(pair)) for pair in ends]
-            rows.append((*shown, ", ".join(row["mode"])))
-        title = f"Equilibria: {int(self.count)}{'' if self.exhaustive else ', there may be others'}"
-        return Shown(title, (*self.axes, "mode"), rows)
+        normals = self.names[len(self.names) - self.lambda_n.shape[-1] :]
+        # The reactions of joints belong to mechanisms, which have no segments.
+        groups = {"q": self.axes, "lambda_t": self.names, "lambda_n": normals}
+        groups |= {"reaction": self.joints} if self.joints else {}
+        heads = [
+            f">{name}" if field == "q" else f">{field}.{name}"
+            for field, names in groups.items()
+            for name in names[:MAX_COLUMNS]
+        ]
+        rows: list[tuple[str, ...]] = []
+        for i, row in enumerate(self.table(), start=1):
+            for suffix in ("", "_to") if row["continuum"] else ("",):
+                values = [x for field in groups for x in row[field + suffix][:MAX_COLUMNS]]
+                numbers = [f"{x:.10g}" for x in without_rounding(values)]
+                remark = "from" if row["continuum"] else "modes meet" if row["boundary"] else ""
+                if suffix:
+                    rows.append(("", "", *numbers, "", "to: all between are equilibria"))
+                else:
+                    modes, residual = listed(row["mode"]), f"{row['residual']:.0e}"
+                    rows.append((str(i), modes, *numbers, residual, remark))
+        count, below = int(self.count), []
+        if not self.exhaustive:
+            where = "from the initial position" if self.curved else "from many starts"
+            below.append(f"found {where}: there may be others")
+        if bool(self.unresolved):
+            what = "positions or reactions" if self.curved else "several parameters"
+            below.append(f"some modes leave {what} open and are left out")
+        columns = ("", "modes", *heads, ">residual", "remark")
+        title = f"{count} equilibri{'um' if count == 1 else 'a'}"
+        return Shown(title, columns, rows, "; ".join(below))
 
     def table(self) -> list[dict[str, Any]]:
         """The solutions of one problem as rows, in the order of their modes."""

@@ -11,6 +11,9 @@ import numpy as np
 from jfric.numerics.printing import Shown, printable
 from jfric.results.modes import Mode
 
+#: Columns of one group of numbers in a print.
+MAX_COLUMNS = 6
+
 Kind = Literal["end", "mode change", "fold", "bifurcation", "vertical", "dead end", "asymptote"]
 
 
@@ -124,13 +127,23 @@ class EquilibriumPath:
     joints: tuple[str, ...] = ()
 
     def _shown(self) -> Shown:
-        title = f"EquilibriumPath: {len(self.branches)} branches over {self.name} "
+        count = len(self.branches)
+        title = f"{count} branch{'' if count == 1 else 'es'} over {self.name} "
         title += f"from {self.start:.6g} to {self.stop:.6g}"
+        columns = ("branch", ">parameter", "special point", "contacts", "from", "to")
         rows = [
-            (str(row["branch"]), row["kind"], f"{row['parameter']:.9g}", ", ".join(row["contacts"]))
+            (
+                str(row["branch"]),
+                f"{row['parameter']:.12g}",
+                row["kind"],
+                ", ".join(row["contacts"]),
+                listed(row["before"], row["after"]),
+                listed(row["after"], row["before"]),
+                *(f"{x:.10g}" for x in without_rounding(row["q"])[:MAX_COLUMNS]),
+            )
             for row in self.special_table()
         ]
-        return Shown(title, ("branch", "special point", self.name, "contacts"), rows)
+        return Shown(title, (*columns, *(f">{axis}" for axis in self.axes[:MAX_COLUMNS])), rows)
 
     @property
     def special(self) -> tuple[SpecialPoint, ...]:
@@ -152,3 +165,17 @@ class EquilibriumPath:
             for number, branch in enumerate(self.branches, start=1)
             for point in branch.special
         ]
+
+
+def listed(modes: tuple[str, ...], other: tuple[str, ...] = ()) -> str:
+    """Modes that differ from those of the ``other`` side; the first of all without such a side."""
+    if not other:
+        return ", ".join([*modes[:4], *(("...",) if len(modes) > 4 else ())])
+    return ", ".join(a for a, b in zip(modes, other, strict=False) if a != b)
+
+
+def without_rounding(values: Any) -> np.ndarray:
+    """Values to print, with zero for those that are rounding errors compared with the largest."""
+    values = np.asarray(values, float)
+    largest = np.max(np.abs(values[np.isfinite(values)]), initial=0.0)
+    return np.where(np.abs(values) <= 1e-14 * largest, 0.0, values)

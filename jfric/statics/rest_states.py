@@ -26,7 +26,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.contact import rules
 from jfric.errors import ProblemError
 from jfric.numerics.elimination import solve_general
-from jfric.numerics.printing import printable
+from jfric.numerics.printing import Shown, printable, short
 from jfric.results.modes import Mode
 from jfric.results.status import Status
 from jfric.statics.held_position import (
@@ -94,6 +94,20 @@ class RestStates(eqx.Module):
     axes: tuple[str, ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
     joints: tuple[str, ...] = eqx.field(static=True)
+
+    def _shown(self) -> Shown:
+        if isinstance(self.exists, Tracer) or self.exists.ndim != 1:
+            names = "q_low", "q_high", "count"
+            return Shown("Rest states", (), [(n, short(getattr(self, n))) for n in names])
+        rows, choices = [], self.table()
+        for row in choices:
+            closed = ", ".join(row["closed"]) or "none"
+            for group in _GROUPS:
+                for name, ends in row[group].items():
+                    label = name if group == "q" else f"{group}.{name}"
+                    rows.append((closed, label, *(f"{x + 0.0:.10g}" for x in ends)))
+        below = "" if choices else "there is no rest state"
+        return Shown("Rest states", ("closed contacts", "", ">from", ">to"), rows, below)
 
     def table(self) -> list[dict[str, Any]]:
         """The sets of one problem as rows: intervals (low, high) by name of the coordinate."""

@@ -19,10 +19,15 @@ from jfric.numerics.compilation import single_options
 from jfric.numerics.loops import keep, run_passes
 from jfric.numerics.printing import printable
 from jfric.results import observables as seen
-from jfric.results.abstract_observables import Observable, OfMaximum, is_of_motion, own_run
+from jfric.results.abstract_observables import (
+    Observable,
+    OfMaximum,
+    Reductions,
+    is_of_motion,
+    own_run,
+)
 from jfric.results.columns import forces_at_outputs
-from jfric.results.pieces import Piece
-from jfric.results.reductions import Reductions
+from jfric.results.pieces import CURVES, Piece
 from jfric.results.solution import Solution
 from jfric.results.status import Flag, Status
 from jfric.solvers.base import AbstractSolver, differentiable, one_sided, require_solver
@@ -124,14 +129,13 @@ OF_EVENTS = (
     seen.LastEventTime,
     seen.StopTime,
 )
-#: Fields of a piece that are polynomials.
-_CURVES = ("q", "v", "a", "lambda_t", "lambda_n", "forces", "z")
 
 
 class _Pieces(NamedTuple):
-    """Fields of many pieces, and masks of those that were reached and have known forces."""
+    """Many pieces (p, ...) of one system, without it, and masks of those that were reached and have
+    known forces."""
 
-    fields: dict[str, Any]
+    all: Piece
     reached: Bool[Array, " p"]
     complete: Bool[Array, " p"]
 
@@ -191,8 +195,8 @@ def _reduced(
     reductions: Reductions, carry, pieces: _Pieces, problem: Problem, mechanics: Mechanics
 ):
     def update(carry, values):
-        fields, on, complete = values
-        new = reductions.update(carry, Piece(problem=problem, mechanics=mechanics, **fields))
+        piece, on, complete = values
+        new = reductions.update(carry, piece._replace(problem=problem, mechanics=mechanics))
 
         def chosen(a, b):
             # Values that need forces are unknown at an event.
@@ -234,28 +238,32 @@ def _path(solution: Solution, forces) -> _Pieces:
     log = solution.events
     happened = jnp.arange(log.time.shape[0]) < log.count
     before = jnp.sum(happened & (log.time <= t[:-1, None]), axis=1, dtype=jnp.int32)
-    fields = {
-        "t": t[:-1],
-        "end": t[1:],
-        "h": h,
-        "q": jnp.stack(cubic, axis=1),
-        "v": line(v),
-        "a": line(solution.a),
-        "lambda_t": line(solution.lambda_t),
-        "lambda_n": line(solution.lambda_n),
-        "mode": solution.mode[1:],
-        "segment": solution.segment[1:],
-        "events_before": before,
-        "events": jnp.zeros_like(before),
-        "impacts": jnp.zeros_like(before),
-        "event_time": t[1:],
-        "v_before": v[:-1],
-        "forces": line(forces),
-    }
-    if solution.states:
-        fields["z"] = line(solution.z)
+    pieces = Piece(
+        t=t[:-1],
+        end=t[1:],
+        h=h,
+        q=jnp.stack(cubic, axis=1),
+        v=line(v),
+        a=line(solution.a),
+        lambda_t=line(solution.lambda_t),
+        lambda_n=line(solution.lambda_n),
+        mode=solution.mode[1:],
+        segment=solution.segment[1:],
+        events_before=before,
+        events=jnp.zeros_like(before),
+        impacts=jnp.zeros_like(before),
+        event_time=t[1:],
+        v_before=v[:-1],
+        forces=line(forces),
+        z=line(solution.z) if solution.states else None,
+        **_NO_SYSTEM,
+    )
     reached = jnp.isfinite(q[1:].sum(axis=1)) & (h > 0)
-    return _Pieces(fields, reached, jnp.ones_like(reached))
+    return _Pieces(pieces, reached, jnp.ones_like(reached))
+
+
+#: The system of many pieces, which is that of each of them, is added last.
+_NO_SYSTEM: dict[str, Any] = {"problem": None, "mechanics": None}
 
 
 def _log(solution: Solution, problem: Problem, mechanics: Mechanics, *, before: bool) -> _Pieces:
@@ -265,57 +273,49 @@ def _log(solution: Solution, problem: Problem, mechanics: Mechanics, *, before: 
     number = jnp.arange(size, dtype=jnp.int32)
     nt, nu = mechanics.n_contacts, mechanics.n_unilateral
 
-    def constant(y):
-        return y[:, None]
-
     def unknown(width):
         return jnp.full((size, 1, width), jnp.nan, e.q.dtype)
 
-    fields = {
-        "t": e.time,
-        "end": e.time,
-        "h": jnp.zeros_like(e.time),
-        "q": constant(e.q[:, :nd]),
-        "v": constant((e.v_before if before else e.v)[:, :nd]),
-        "a": unknown(nd),
-        "lambda_t": unknown(nt),
-        "lambda_n": unknown(nu),
-        "mode": jnp.full((size, nt), -1, jnp.int32),
-        "segment": jnp.full((size, mechanics.piecewise.count), -1, jnp.int32),
-        "events_before": number,
-        "events": jnp.ones_like(number),
-        "impacts": e.impact.astype(jnp.int32),
-        "event_time": e.time,
-        "v_before": e.v_before[:, :nd],
-        "forces": unknown(len(force_keys(problem))),
-    }
-    if mechanics.states:
-        fields["z"] = unknown(len(mechanics.states))
+    pieces = Piece(
+        t=e.time,
+        end=e.time,
+        h=jnp.zeros_like(e.time),
+        q=e.q[:, None, :nd],
+        v=(e.v_before if before else e.v)[:, None, :nd],
+        a=unknown(nd),
+        lambda_t=unknown(nt),
+        lambda_n=unknown(nu),
+        mode=jnp.full((size, nt), -1, jnp.int32),
+        segment=jnp.full((size, mechanics.piecewise.count), -1, jnp.int32),
+        events_before=number,
+        events=jnp.ones_like(number),
+        impacts=e.impact.astype(jnp.int32),
+        event_time=e.time,
+        v_before=e.v_before[:, :nd],
+        forces=unknown(len(force_keys(problem))),
+        z=unknown(len(mechanics.states)) if mechanics.states else None,
+        **_NO_SYSTEM,
+    )
     reached = number < e.count
-    return _Pieces(fields, reached, jnp.zeros_like(reached))
+    return _Pieces(pieces, reached, jnp.zeros_like(reached))
 
 
 def _joined(*parts: _Pieces) -> _Pieces:
     """All pieces one after the other, with curves padded to the same number of coefficients."""
+    names = [name for name in CURVES if getattr(parts[0].all, name) is not None]
+    most = {k: max(getattr(p.all, k).shape[1] for p in parts) for k in names}
 
-    def curves(name: str) -> list[Array]:
-        found = [p.fields[name] for p in parts]
-        most = max(x.shape[1] for x in found)
-        return [jnp.pad(x, ((0, 0), (0, most - x.shape[1]), (0, 0))) for x in found]
+    def padded(k: str, x: Array) -> Array:
+        return jnp.pad(x, ((0, 0), (0, most[k] - x.shape[1]), (0, 0)))
 
-    fields = {
-        name: jnp.concatenate(curves(name) if name in _CURVES else [p.fields[name] for p in parts])
-        for name in parts[0].fields
-    }
-    reached, complete = (
-        jnp.concatenate([getattr(p, name) for p in parts]) for name in ("reached", "complete")
-    )
-    return _Pieces(fields, reached, complete)
+    curves = [{k: padded(k, getattr(p.all, k)) for k in names} for p in parts]
+    filled = [p._replace(all=p.all._replace(**c)) for p, c in zip(parts, curves, strict=True)]
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *filled)
 
 
 def _in_order(pieces: _Pieces) -> _Pieces:
     """Pieces sorted by time; at equal times they keep their order."""
-    order = jnp.argsort(jnp.where(pieces.reached, pieces.fields["t"], jnp.inf), stable=True)
+    order = jnp.argsort(jnp.where(pieces.reached, pieces.all.t, jnp.inf), stable=True)
     return jax.tree.map(lambda x: x[order], pieces)
 
 

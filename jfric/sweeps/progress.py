@@ -53,23 +53,22 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def skip(self, trajectories: int) -> None:
-        """Count trajectories that existed already."""
-        self._done += trajectories
-        self._update("compiling")
-
-    def advance(self, trajectories: int) -> None:
-        """Count some more finished trajectories."""
-        self._done += trajectories
-        self._update("sweep", self._rate(self._done))
-
-    def show(self, done: int, total: int, stage: str, rate: str | None = None) -> None:
+    def show(
+        self,
+        done: int,
+        total: int,
+        stage: str,
+        rate: str | None = None,
+        counted: int | None = None,
+    ) -> None:
         """Set the finished and total work of the stage with this name; ``rate``: text to show in
-        place of the computed rate."""
+        place of the computed rate, which is that of the things ``counted``, by default of the
+        work."""
         if done < self._done:  # another stage, which begins at zero
             self._first = None
         self._done, self._total = done, total
-        self._update(stage, self._rate(done) if rate is None else rate)
+        seen = done if counted is None else counted
+        self._update(stage, self._rate(seen) if rate is None else rate)
 
     def _rate(self, done: int) -> str:
         now = time.perf_counter()

@@ -246,7 +246,8 @@ def execute(
         else:
             table = ZarrTable(path, schema, layout, identity)
         waiting = table.unfinished()
-        bar.skip(design.size - sum(t.last - t.first for t in waiting))
+        there = design.size - sum(t.last - t.first for t in waiting)
+        bar.show(there, design.size, "compiling", "")
         if away:
             results = on_cluster(job, layout, design, waiting, workers, scheduler)
         else:
@@ -257,7 +258,7 @@ def execute(
             table.write(tile, found)
             statuses += np.bincount(found["status"], minlength=len(Status))
             computed += tile.last - tile.first
-            bar.advance(tile.last - tile.first)
+            bar.show(there + computed, design.size, "sweep")
         return table, Summary(computed, statuses, bar.seconds)
 
 

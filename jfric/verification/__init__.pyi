@@ -1,3 +1,3 @@
 """Comparison with exact and published values: cases, jobs, results."""
 
-from .verify_cases import verify as verify
+from .runner import verify as verify

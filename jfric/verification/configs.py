@@ -17,13 +17,17 @@ def config_directory() -> Path:
     raise ProblemError("the shipped configuration files are missing; reinstall jfric")
 
 
+def systems() -> dict[str, Path]:
+    """Paths of the shipped files by their names without ending."""
+    return {path.stem: path for path in sorted(config_directory().glob("*.toml"))}
+
+
 def shipped(name: str) -> Path:
     """Path of a shipped file by its name without ending."""
-    path = config_directory() / f"{name}.toml"
-    if not path.is_file():
-        names = sorted(p.stem for p in config_directory().glob("*.toml"))
-        raise ProblemError(f"no shipped configuration {name!r}{nearest(name, names)}")
-    return path
+    known = systems()
+    if name not in known:
+        raise ProblemError(f"no shipped configuration {name!r}{nearest(name, known)}")
+    return known[name]
 
 
 def files_in(paths: list[Path]) -> list[Path]:

@@ -31,7 +31,6 @@ from jfric.system.naming import get_parameter, set_parameters
 from jfric.system.problem import Problem
 
 COUNTS = ("event_count", "impact_count")
-TIMES = ("event_time", "last_event_time", "stop_time")
 
 
 class Trajectory(NamedTuple):
@@ -190,8 +189,8 @@ def _at_outputs(function: Callable[[Point], Any], trajectory: Trajectory) -> np.
 
 
 def _at_events(function: Any, log: Any, before: bool) -> np.ndarray:
-    field = {("q", False): "q", ("q", True): "q", ("v", False): "v", ("v", True): "v_before"}
-    return np.asarray(getattr(log, field[function.field, before]))[:, function.index]
+    field = "v_before" if before and function.field == "v" else function.field
+    return np.asarray(getattr(log, field))[:, function.index]
 
 
 def _row(quantity: Quantity, time: float, solution: Solution) -> int:

@@ -1,11 +1,19 @@
-"""Jobs of a verification: those of the shipped list, or those of a user's files."""
+"""Jobs of a verification: those of the shipped list, or those of a user's files.
+
+The list is read from ``data/cases.toml``: a system with changes and expected values. A file in
+``data/`` with the name of a case holds its exact values and its changes of mode; the checks in the
+case's configuration file count as well.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,17 +27,75 @@ from jfric.files.solver_choice import (
     choose_solver,
     settings_of,
     solver_label,
-    uses_exact_flow,
 )
 from jfric.results.quantity import Quantity, parse_quantity, resolve
 from jfric.solvers.event_driven.kernels import Kernel, require_kernel
 from jfric.solvers.event_driven.solver import EventDriven
+from jfric.system.assembly import has_linear_modes
 from jfric.system.naming import set_parameters
-from jfric.verification.cases import EXACT, RUNGE_KUTTA, Case
 from jfric.verification.configs import files_in, shipped
 from jfric.verification.evaluate import needed_times
 from jfric.verification.jobs import Job, Refused, batches
 from jfric.verification.system_checks import LABELS, SystemJob, system_jobs
+
+_DATA = Path(__file__).resolve().parent / "data"
+_CLOSED_FORM = "closed form"
+EXACT, RUNGE_KUTTA = "exact", "runge-kutta"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A system, the changes in it, and the expected results.
+
+    ``config``: name of a shipped file. ``set``: changed parameters, by path; the file's own checks
+    are used if nothing is changed. ``expected``: published or closed-form values; they have a
+    tolerance above zero where the source prints fewer digits. ``relative``: error allowed with the
+    exact flow, relative to the expected time or to the peak of the component. ``sequence``: changes
+    of mode, such as ``"slip+ > stick"``, in order. ``flows``: each is run if it can represent the
+    system. ``solver``: settings of another solver than the event-driven one, for which only the
+    tolerances of ``expected`` apply.
+    """
+
+    name: str
+    config: str
+    set: Mapping[str, float] = field(default_factory=dict)
+    expected: tuple[Check, ...] = ()
+    sequence: tuple[str, ...] = ()
+    relative: float = 1e-10
+    flows: tuple[str, ...] = (EXACT, RUNGE_KUTTA)
+    solver: Mapping[str, Any] = field(default_factory=dict)
+
+
+def cases() -> list[Case]:
+    """All cases, in the order of the table."""
+    groups = tomllib.loads((_DATA / "cases.toml").read_text("utf-8"))["group"]
+    return [case for group in groups for case in _of_group(**group)]
+
+
+def _of_group(names: tuple[str, ...] = (), **given: Any) -> Iterator[Case]:
+    """Cases of a group: the shipped systems ``names``, or the one case that is ``given``."""
+    for name in names:
+        path = _DATA / f"{name}.json"
+        own = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+        yield _case(name=name, config=name, **own, **given)
+    if not names:
+        yield _case(**given)
+
+
+def _case(
+    expected: Mapping[str, Any] | None = None,
+    source: str = _CLOSED_FORM,
+    tolerance: float = 0.0,
+    sequence: tuple[str, ...] = (),
+    **settings: Any,
+) -> Case:
+    """A case whose ``expected`` values have one source and tolerance, but for those that are tables
+    with their own."""
+    common = {"tolerance": tolerance, "source": source}
+    values = {q: x if isinstance(x, dict) else {"expected": x} for q, x in (expected or {}).items()}
+    found = tuple(Check(parse_quantity(q), **{**common, **x}) for q, x in values.items())
+    return Case(expected=found, sequence=tuple(sequence), **settings)
+
 
 #: Error of the Runge-Kutta flow at rtol = RTOL, relative to the scale of a quantity.
 RUNGE_KUTTA_ERROR = 1e-7
@@ -45,33 +111,26 @@ Jobs = list[AnyJob]
 Works = list[Sequence[AnyJob]]
 
 
-@dataclass(frozen=True)
-class Selection:
-    """Settings that select the verified jobs (see :func:`jfric.verify`); they give the same jobs in
-    the same order in every process."""
-
-    paths: tuple[str | os.PathLike[str], ...] = ()
-    case: str | Sequence[str] | None = None
-    flow: str | None = None
-    kernel: str | None = None
-    outputs: int = 0
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-    def jobs(self, remark: Callable[[str], None] | None = None) -> Jobs:
-        """All jobs; ``remark`` is called with sentences on files without checks. Raises
-        :class:`jfric.ProblemError` if there are no jobs, or a single file is refused."""
-        if self.paths:
-            found = file_jobs(self.paths, self.flow, remark, self.options)
-            found = _selected(found, self.case, lambda job: job.case)
-        else:
-            found = listed_jobs(self.case, self.flow, self.options)
-        if self.flow is not None and not found:
-            raise ProblemError(f"flow: no case runs with {self.flow!r}")
-        if self.kernel is not None:
-            found = _with_kernel(found, self.kernel)
-        if self.outputs:
-            found = [_with_outputs(job, self.outputs) for job in found]
-        return found
+def selected_jobs(
+    paths: Sequence[str | os.PathLike[str]],
+    case: str | Sequence[str] | None,
+    flow: str | None,
+    kernel: str | None,
+    outputs: int,
+    options: Mapping[str, Any],
+    remark: Callable[[str], None] | None,
+) -> Jobs:
+    """All jobs of a verification (see :func:`jfric.verify`); raises :class:`jfric.ProblemError` if
+    there are none, or a single file is refused."""
+    if paths:
+        found = _selected(file_jobs(paths, flow, remark, options), case, lambda job: job.case)
+    else:
+        found = listed_jobs(case, flow, options)
+    if flow is not None and not found:
+        raise ProblemError(f"flow: no case runs with {flow!r}")
+    if kernel is not None:
+        found = _with_kernel(found, kernel)
+    return [_with_outputs(job, outputs) for job in found] if outputs else found
 
 
 def works(jobs: Jobs) -> Works:
@@ -123,8 +182,6 @@ def listed_jobs(
     options: Mapping[str, Any] | None = None,
 ) -> Jobs:
     """Jobs of the shipped list; with ``options`` only cases whose solver takes these settings."""
-    from jfric.verification.cases import cases
-
     configs: dict[str, Config] = {}
     jobs: Jobs = []
     for entry in _selected(cases(), case, lambda entry: entry.name):
@@ -166,13 +223,8 @@ def _parted(name: str, config: Config, checks: Sequence[Check]) -> tuple[Jobs, t
 
 def _case_jobs(entry: Case, config: Config, flow: str | None) -> Jobs:
     further = tuple(
-        Check(
-            resolve(parse_quantity(e.quantity), config.problem),
-            e.value,
-            tolerance=e.tolerance,
-            source=e.source,
-        )
-        for e in entry.expected
+        dataclasses.replace(check, quantity=resolve(check.quantity, config.problem))
+        for check in entry.expected
     )
     # Closed-form values of the list have its tighter tolerance; published values keep theirs.
     repeated = {check.quantity for check in further}
@@ -188,7 +240,7 @@ def _case_jobs(entry: Case, config: Config, flow: str | None) -> Jobs:
         relative = 0.0 if entry.solver else entry.relative
         about = checks, relative, entry.sequence
         return [] if by_flow else [*jobs, _job(entry.name, config, *about)]
-    linear = uses_exact_flow(config.problem)
+    linear = has_linear_modes(config.problem)
     wanted = (EXACT if linear else RUNGE_KUTTA) if flow == "auto" else flow
     for each in entry.flows:
         if (each == EXACT and not linear) or wanted not in (None, each):
@@ -250,7 +302,7 @@ def _jobs_in(
     # As for shipped cases: --flow selects what can run with it, and "auto" fits every solver.
     if flow in (EXACT, RUNGE_KUTTA) and "flow" not in settings_of(solver):
         return jobs, f"left out, the solver {solver} has no flow {flow!r}"
-    if flow == EXACT and not uses_exact_flow(config.problem):
+    if flow == EXACT and not has_linear_modes(config.problem):
         return jobs, "left out, its modes are not linear with constant coefficients (flow 'exact')"
     chosen = flow if "flow" in settings_of(solver) else None
     return [*jobs, _job(name, config, checks, 0.0, (), flow=chosen)], ""
@@ -297,8 +349,6 @@ def _selected(
     """Entries whose names match one of the words; each word has to match at least one."""
     if not wanted:
         return entries
-    from fnmatch import fnmatchcase
-
     words = [wanted] if isinstance(wanted, str) else wanted
     names = dict.fromkeys(name(entry) for entry in entries)
     for word in words:

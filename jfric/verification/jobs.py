@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -13,18 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.files.config import Check
 from jfric.numerics.compilation import brief_options, single_options
 from jfric.numerics.kept_programs import Kept
+from jfric.results.quantity import Quantity
+from jfric.results.solution import Solution
 from jfric.results.status import Status
 from jfric.solvers.simulation import simulate
+from jfric.system.problem import Problem
 from jfric.verification.evaluate import COUNTS, Trajectory, reduced
 from jfric.verification.result import NOT_RUN, Result, compare, not_run, whole
-
-if TYPE_CHECKING:
-    from jfric.files.config import Check
-    from jfric.results.quantity import Quantity
-    from jfric.results.solution import Solution
-    from jfric.system.problem import Problem
 
 #: Number of jobs of equal structure from which on a vmapped batch is faster.
 BATCH = 8

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 import numpy as np
 
+from jfric import optima, periodic, statics
 from jfric.errors import ProblemError
+from jfric.files.config import Check, Config
 from jfric.files.solver_choice import SOLVERS, choose_solver
 from jfric.results.quantity import (
     MOTION_KINDS,
@@ -22,23 +24,11 @@ from jfric.results.quantity import (
     Quantity,
 )
 from jfric.results.status import Status
-from jfric.sweeps.design import SAMPLED
-from jfric.sweeps.texts import parse_section, parse_vary
+from jfric.sweeps.design import SAMPLED, parse_section, parse_vary
 from jfric.verification.result import Result, each_judged, whole
 
 if TYPE_CHECKING:
-    from jfric.files.config import Check, Config
-    from jfric.optima.optimise import Optimum
-    from jfric.periodic.basins import Basins
-    from jfric.periodic.flutter import FlutterPath
-    from jfric.periodic.harmonic_balance import HarmonicBalance
-    from jfric.periodic.orbit import PeriodicOrbit
-    from jfric.periodic.path import OrbitKind, OrbitPath
-    from jfric.periodic.response import FrequencyResponse
-    from jfric.periodic.response_peak import ResponsePeak
-    from jfric.periodic.steady_sliding import SteadySliding
-    from jfric.statics.branch import EquilibriumPath
-    from jfric.statics.rest_states import LimitLoad
+    from jfric.periodic.path import OrbitKind
 
 #: What the jobs of a kind of quantity are called.
 LABELS: dict[str, str] = {
@@ -99,7 +89,7 @@ class SystemValues:
 
     def __init__(self, config: Config):
         self.config = config
-        self.balances: dict[str, HarmonicBalance] = {}
+        self.balances: dict[str, periodic.HarmonicBalance] = {}
         self.observed: dict[str, float] = {}
 
     def of(self, quantity: Quantity) -> float:
@@ -130,99 +120,83 @@ class SystemValues:
     @cached_property
     def equilibria(self) -> list[dict[str, Any]]:
         """Rows of the table of all equilibria."""
-        from jfric.statics.all_equilibria import Equilibria, equilibria
-
-        found = equilibria(self.config.problem)
-        assert isinstance(found, Equilibria)
+        found = statics.equilibria(self.config.problem)
+        assert isinstance(found, statics.Equilibria)
         return found.table()
 
     @cached_property
-    def limit(self) -> LimitLoad:
+    def limit(self) -> statics.LimitLoad:
         """The limit load over the parameter of the table ``[statics]``."""
-        from jfric.statics.rest_states import limit_load
-
-        return limit_load(self.config.problem, *self._over("statics", "a limit load")[0])
+        return statics.limit_load(self.config.problem, *self._over("statics", "a limit load")[0])
 
     @cached_property
-    def branches(self) -> EquilibriumPath:
+    def branches(self) -> statics.EquilibriumPath:
         """The path of equilibria described by the table ``[statics]``."""
-        from jfric.statics.path_tracing import trace
-
         ends, more = self._over("statics", "a path")
-        return trace(self.config.problem, *ends, **more)
+        return statics.trace(self.config.problem, *ends, **more)
 
     @cached_property
-    def orbit(self) -> PeriodicOrbit:
+    def orbit(self) -> periodic.PeriodicOrbit:
         """The periodic motion."""
-        from jfric.periodic.solving import periodic_orbit
-
-        return periodic_orbit(self.config.problem, **orbit_settings(self.config))
+        return periodic.periodic_orbit(self.config.problem, **orbit_settings(self.config))
 
     @cached_property
-    def path(self) -> OrbitPath:
+    def path(self) -> periodic.OrbitPath:
         """Path of orbits over the parameter of the table ``[periodic]``."""
-        from jfric.periodic.continuation import continue_orbit
-
         ends, _ = self._over("periodic", "a path of orbits")
-        return continue_orbit(self.config.problem, *ends, **orbit_settings(self.config, "state"))
+        return periodic.continue_orbit(
+            self.config.problem, *ends, **orbit_settings(self.config, "state")
+        )
 
     @cached_property
-    def response(self) -> FrequencyResponse:
+    def response(self) -> periodic.FrequencyResponse:
         """The response described by the table ``[response]``."""
-        from jfric.periodic.response import frequency_response
-
         given = self._table("response", "a response", "load", "start", "stop")
         ends = given["load"], given["start"], given["stop"]
         settings = orbit_settings(self.config, "state", response=True)
-        return frequency_response(self.config.problem, *ends, **settings)
+        return periodic.frequency_response(self.config.problem, *ends, **settings)
 
     @cached_property
-    def peak(self) -> ResponsePeak:
+    def peak(self) -> periodic.ResponsePeak:
         """The largest value of the response."""
         if not self.response.curves[0].complete:
             raise ProblemError(f"{self.config.path}: {self.response.curves[0].outcome}")
         return self.response.peak(self.config.response.get("quantity", self.config.problem.axes[0]))
 
     @cached_property
-    def basins(self) -> Basins:
+    def basins(self) -> periodic.Basins:
         """The basins described by the table ``[basins]``."""
-        from jfric.periodic.basins import basins
-
         self._table("basins", "attractors", "plane")
         settings = basin_settings(self.config)
-        return basins(self.config.problem, **settings, **self._solver(), progress=False)
+        return periodic.basins(self.config.problem, **settings, **self._solver(), progress=False)
 
     @cached_property
-    def optimum(self) -> Optimum:
+    def optimum(self) -> optima.Optimum:
         """The optimum described by the table ``[optimise]``."""
-        from jfric.optima.optimise import from_table, optimise
+        from jfric.optima.optimise import from_table
 
         settings = from_table(self._table("optimise", "an optimum", "free", "objective"))
-        return optimise(self.config.problem, **settings, **self._solver())
+        return optima.optimise(self.config.problem, **settings, **self._solver())
 
     @cached_property
-    def sliding(self) -> SteadySliding:
+    def sliding(self) -> periodic.SteadySliding:
         """Steady sliding."""
-        from jfric.periodic.steady_sliding import steady_sliding
-
-        return steady_sliding(self.config.problem)
+        return periodic.steady_sliding(self.config.problem)
 
     @cached_property
-    def flutter(self) -> FlutterPath:
+    def flutter(self) -> periodic.FlutterPath:
         """Eigenvalues over the parameter of the table ``[statics]``."""
-        from jfric.periodic.flutter import flutter
+        return periodic.flutter(
+            self.config.problem, *self._over("statics", "where growth begins")[0]
+        )
 
-        return flutter(self.config.problem, *self._over("statics", "where growth begins")[0])
-
-    def balance(self, kind: str) -> HarmonicBalance:
+    def balance(self, kind: str) -> periodic.HarmonicBalance:
         """Harmonic balance at the file's numbers, or for a fold over its parameter."""
-        from jfric.periodic.harmonic_balance import harmonic_balance
-
         if kind not in self.balances:
             given = self.config.periodic
             ends = self._over("periodic", "a path of orbits")[0] if kind == "balance_fold" else []
             chosen = {"harmonics": given["harmonics"]} if "harmonics" in given else {}
-            self.balances[kind] = harmonic_balance(self.config.problem, *ends, **chosen)
+            self.balances[kind] = periodic.harmonic_balance(self.config.problem, *ends, **chosen)
         return self.balances[kind]
 
     def observe(self, text: str) -> float:
@@ -315,9 +289,9 @@ def _balance(of: SystemValues, quantity: Quantity) -> float:
 
 def _exponent(of: SystemValues, quantity: Quantity) -> Any:
     """The largest Lyapunov exponent; NaN where the run failed."""
-    from jfric.periodic.lyapunov import lyapunov_exponent
-
-    found = lyapunov_exponent(of.config.problem, **lyapunov_settings(of.config), **of._solver())
+    found = periodic.lyapunov_exponent(
+        of.config.problem, **lyapunov_settings(of.config), **of._solver()
+    )
     return found.value if int(found.status) == int(Status.OK) else float("nan")
 
 

@@ -28,8 +28,8 @@ from jfric.verification.evaluate import Trajectory
 from jfric.verification.job_lists import AnyJob, named_files
 from jfric.verification.jobs import Job, Refused
 from jfric.verification.result import Result
+from jfric.verification.runner import verify
 from jfric.verification.system_checks import SystemValues
-from jfric.verification.verify_cases import verify
 
 #: Evenly spaced times of a plot.
 POINTS = 501
@@ -55,7 +55,7 @@ class _Gathered:
     """Entries by name, filled as jobs are done."""
 
     def __init__(self, files: dict[str, Path] | None):
-        from jfric.verification.cases import cases
+        from jfric.verification.job_lists import cases
 
         self.files = files
         self.listed = {case.name: case for case in cases()} if files is None else {}

@@ -16,7 +16,7 @@ from jfric.contact.rules import Flag, Kind
 from jfric.numerics.choice import select
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, diagonal_of, matmul
 from jfric.numerics.tolerances import DOUBLE, SINGLE
-from jfric.results.user_events import UserEvents, user_events
+from jfric.results.formulas import UserEvents, user_events
 from jfric.system.assembly import assemble
 from jfric.system.mechanics import Mechanics, WithContacts
 from jfric.system.problem import Problem

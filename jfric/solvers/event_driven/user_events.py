@@ -23,8 +23,8 @@ from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import diagonal_of, matvec
 from jfric.numerics.polynomials import horner, nodes_and_fit, powers, through_ends
 from jfric.numerics.tolerances import ROUNDINGS, tolerances
+from jfric.results.formulas import UserEvents
 from jfric.results.pieces import Point
-from jfric.results.user_events import UserEvents
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.prepared import Prepared, constants
 from jfric.solvers.event_driven.state import State, Watch, elongations, unlogged

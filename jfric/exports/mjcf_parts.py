@@ -1,4 +1,5 @@
-"""A friction element as parameters of a joint or tendon of MuJoCo, and the resulting omissions.
+"""Parts of a model in MJCF: links as nested bodies, with joints and ranges; friction elements as
+parameters of a joint or tendon of MuJoCo, and the resulting omissions.
 
 ``frictionloss`` is Coulomb's law, softened: MuJoCo lets it creep. A bristle (LuGre) is a passive
 ``dcmotor``, if the installed version has it, with the deflection ``z``
@@ -11,16 +12,101 @@ Source: MuJoCo's documentation, XML reference, ``actuator/dcmotor``.
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from jfric.errors import ProblemError, require_one_of
+from jfric.system.body import GROUND, Link
 from jfric.system.bristle import Dahl
+from jfric.system.description import AbstractProblem, element_label
 from jfric.system.friction import Friction
 from jfric.system.functions import Constant
 from jfric.system.laws import AbstractLaw, Coulomb, Directional, FrictionCurve, Stribeck
+
+#: Mass [kg] and inertia [kg m^2] of a moving body that has none.
+LIGHT = 1e-9
+#: End of a range that is not limited there [rad or m].
+FAR = 1e6
+#: Kinds of joints that the model represents, by MuJoCo's name.
+KINDS = {"revolute": "hinge", "prismatic": "slide", "fixed": ""}
+
+
+def require_links(problem: AbstractProblem) -> None:
+    """Raise :class:`jfric.ProblemError` for joints of links that the model cannot represent."""
+    for name, link in problem.section("link").items():
+        if link.joint not in KINDS:
+            raise ProblemError(
+                f"{element_label('link', name)}.joint: found {link.joint!r}, which cannot be "
+                f"written as MJCF; taken are {', '.join(KINDS)}"
+            )
+
+
+def axes_of_links(problem: AbstractProblem) -> set[str]:
+    """Degrees of freedom of links."""
+    links = problem.section("link").items()
+    return {dof for name, link in links for dof in link.coordinates(name)}
+
+
+def add_links(
+    inside: ET.Element,
+    links: Mapping[str, Link],
+    attributes: Mapping[str, dict[str, str]],
+    parent: str = GROUND,
+) -> None:
+    """Add the bodies that a ``parent`` carries; ``attributes``: those of the joint of each degree
+    of freedom."""
+    for name, link in links.items():
+        if link.parent != parent:
+            continue
+        turned = Rotation.from_euler("xyz", np.asarray(link.rpy, float)).as_quat(scalar_first=True)
+        place = {"pos": row_text(link.at), "quat": row_text(turned)}
+        body = ET.SubElement(inside, "body", place, name=name)
+        for dof in link.coordinates(name):
+            about = {"name": dof, "type": KINDS[link.joint], "axis": row_text(link.axis)}
+            ET.SubElement(body, "joint", about | attributes[dof])
+        # The triple order of the inertia is that of MJCF.
+        m, J = float(link.m), np.asarray(link.J, float)
+        least = np.array([LIGHT, LIGHT, LIGHT, 0.0, 0.0, 0.0])
+        J = row_text(J if J[:3].all() else J + least)
+        mass = repr(max(m, LIGHT))
+        ET.SubElement(body, "inertial", pos=row_text(link.com), mass=mass, fullinertia=J)
+        add_links(body, links, attributes, name)
+
+
+def ranges(problem: AbstractProblem, lost: list[str]) -> dict[str, tuple[float, float]]:
+    """Ranges of joints of links that contacts at their ends give; other contacts, and what a range
+    does not represent, are named in ``lost``."""
+    own, found = axes_of_links(problem), {}
+    for label, contact in problem.labelled("contact").items():
+        normal = contact.normal
+        names = () if normal is None else normal.names
+        if normal is None or len(names) != 1 or names[0] not in own:
+            lost.append(f"{label}: a contact is left out")
+            continue
+        factor = float(normal.vector(names)[0])
+        end = -float(contact.gap) / factor
+        low, high = found.get(names[0], (-np.inf, np.inf))
+        found[names[0]] = (max(low, end), high) if factor > 0 else (low, min(high, end))
+        lost.append(f"{label}: a rigid stop; it is the end of a range, which yields")
+    return found
+
+
+def range_of(low: float = -np.inf, high: float = np.inf) -> dict[str, str]:
+    """Attributes of a range; it ends far away on a side without a limit."""
+    if not np.isfinite(low) and not np.isfinite(high):
+        return {}
+    return {"limited": "true", "range": row_text((max(low, -FAR), min(high, FAR)))}
+
+
+def row_text(values: Iterable[Any]) -> str:
+    """Numbers as the text of an attribute."""
+    return " ".join(repr(float(x) + 0.0) for x in values)
+
 
 #: What is lost of stick in MuJoCo.
 CREEPS = "stick: a load below the limit creeps"
