@@ -199,7 +199,9 @@ def _one_sentence() -> Iterator[None]:
     except MemoryError:
         _end(1, "not enough memory; ask for fewer outputs, events or trajectories")
     except RuntimeError as error:
-        if not _is_of_the_compiler(error):
+        import jax
+
+        if not isinstance(error, jax.errors.JaxRuntimeError):
             raise
         _end(1, f"the program cannot be compiled or run on this machine: {first_line(error)}")
 
@@ -229,12 +231,6 @@ def _called_as(context: typer.Context) -> list[str]:
 def _end(code: int, sentence: str) -> NoReturn:
     typer.echo(f"jfric: {sentence}", err=True)
     raise typer.Exit(code) from None
-
-
-def _is_of_the_compiler(error: RuntimeError) -> bool:
-    import jax
-
-    return isinstance(error, jax.errors.JaxRuntimeError)
 
 
 @contextlib.contextmanager

@@ -231,12 +231,19 @@ NUMBER = Number()
 PLAIN = Number("expected a number")
 
 
-#: Limits of a number: in words, in a JSON schema, and as a test of a number.
-_LIMITS: dict[str, tuple[str, str, Callable[[Any, float], bool]]] = {
-    "above": ("greater than", "exclusiveMinimum", operator.gt),
-    "at_least": ("at least", "minimum", operator.ge),
-    "below": ("less than", "exclusiveMaximum", operator.lt),
-    "at_most": ("at most", "maximum", operator.le),
+class Limit(NamedTuple):
+    """A limit of a number: in words, in a JSON schema, and as a test of a number."""
+
+    words: str
+    schema: str
+    holds: Callable[[Any, float], bool]
+
+
+LIMITS = {
+    "above": Limit("greater than", "exclusiveMinimum", operator.gt),
+    "at_least": Limit("at least", "minimum", operator.ge),
+    "below": Limit("less than", "exclusiveMaximum", operator.lt),
+    "at_most": Limit("at most", "maximum", operator.le),
 }
 
 
@@ -265,8 +272,8 @@ class Real(Codec):
             return
         value, must = self.read(raw, place), ""
         for name, limit in self.limits.items():
-            words, _, holds = _LIMITS[name]
-            must = must or ("" if holds(value, limit) else f"{words} {limit:g}")
+            found = LIMITS[name]
+            must = must or ("" if found.holds(value, limit) else f"{found.words} {limit:g}")
         must = "finite" if isinstance(value, float) and not math.isfinite(value) else must
         if must:
             yield place.mistake(f"found {describe(raw)}, must be {must}")
@@ -275,7 +282,7 @@ class Real(Codec):
         return float(raw)
 
     def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        return {"type": self.kind} | {_LIMITS[k][1]: limit for k, limit in self.limits.items()}
+        return {"type": self.kind} | {LIMITS[k].schema: limit for k, limit in self.limits.items()}
 
 
 class Whole(Real):

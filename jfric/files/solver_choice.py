@@ -89,6 +89,8 @@ def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -
 
 def _require(key: str, value: Any) -> None:
     """Raise :class:`ProblemError` for a value that the setting ``key`` does not allow."""
+    from jfric.files.codec import LIMITS
+
     if key in WORDS:
         if not isinstance(value, str):
             raise ProblemError(f"{key}: found {short(value)}, expected a name")
@@ -99,21 +101,12 @@ def _require(key: str, value: Any) -> None:
         require_count(key, value, *COUNTS[key])
     # Whole numbers may be too large for a float.
     limits = NUMBERS.get(key, {})
-    if abs(value) >= 10**300 or not _within(float(value), **limits):
+    held = abs(value) < 10**300 and math.isfinite(value)
+    if not held or not all(LIMITS[name].holds(value, end) for name, end in limits.items()):
         is_share = "below" in limits or "at_most" in limits
         words = "lie between 0 and 1" if is_share else "be positive and finite"
         seconds = ", in seconds" if key in ("dt", "dt0") else ""
         raise ProblemError(f"{key}: found {short(value)}, must {words}{seconds}")
-
-
-def _within(
-    value: float,
-    above: float = -math.inf,
-    below: float = math.inf,
-    at_least: float = -math.inf,
-    at_most: float = math.inf,
-) -> bool:
-    return above < value < below and at_least <= value <= at_most
 
 
 def parse_options(options: Iterable[str], **given: Any) -> dict[str, Any]:

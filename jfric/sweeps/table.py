@@ -206,10 +206,6 @@ AXIS_PIECE = 2**20
 BEGUN = "jfric-begun"
 
 
-class StoreError(ProblemError):
-    """Error where the store cannot be written or read."""
-
-
 def read_layout(path: Path, identity: dict[str, Any]) -> Layout | None:
     """The layout of the sweep at ``path``; None if there is nothing yet.
 
@@ -376,7 +372,7 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or first_line(error)
-        raise StoreError(
+        raise ProblemError(
             f"store: cannot write to {path} ({reason}); tiles that are finished are kept, the same "
             "call goes on from there"
         ) from error

@@ -1,4 +1,4 @@
-"""Paths of ``jfric periodic`` over a parameter, their branches and curves of special points."""
+"""Orbits of ``jfric periodic``, their paths over a parameter, and curves of special points."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from jfric import figures, periodic
-from jfric.cli.app import remarks, status, tell, tell_rows, wrote
+from jfric import figures, periodic, results
+from jfric.cli.app import remarks, status, tell, tell_more, tell_rows, wrote
 from jfric.cli.kept_results import add_figure, computed_into, write_rows
 from jfric.cli.loading import load_solved, parse_interval, parse_path
 from jfric.errors import ProblemError, SimulationError, nearest
@@ -20,7 +20,9 @@ from jfric.files.config import Config
 from jfric.files.write_toml import dump
 from jfric.numerics.limits import parse_count
 from jfric.periodic.state_vector import state_columns
+from jfric.results.columns import columns
 from jfric.sweeps.progress import Progress
+from jfric.system.control import controllers
 from jfric.system.problem import Problem
 from jfric.verification.system_checks import POINT_KINDS, orbit_settings
 
@@ -29,6 +31,113 @@ PARTS = 1000
 #: Default number of values of a second parameter.
 POINTS = 21
 OVER_FORM = "PATH=STOP[:COUNT] such as contact.e=0.7"
+#: Outputs over a period, and most events and multipliers that are listed.
+OUTPUTS, MOST_LISTED = 401, 20
+
+
+def find(given: Any) -> bool:
+    """Find, print and write the orbit of a configuration; returns whether there is one."""
+    chosen, names = load_solved(given), given.observed
+    if controllers(chosen.problem):
+        return _find_sampled(given, chosen)
+    tell(chosen.name, "bold")
+    with status(given.config.stem, "looking for the periodic motion"):
+        orbit = periodic.periodic_orbit(chosen.problem, **orbit_settings(chosen))
+    if not bool(orbit.converged):
+        tell(f"no periodic motion: {orbit.outcome()}", "bold red")
+        return False
+    _print(orbit)
+    values = {} if orbit.problem.bases else {"energy_loss": float(orbit.energy_loss())}
+    if values:
+        tell(f"energy lost per cycle {values['energy_loss']:.10g} J")
+    for name, value in (orbit.observe(names) if names else {}).items():
+        values[name] = float(value)
+        tell(f"{name} = {values[name]:.12g}")
+    about = {
+        **{"period": float(orbit.period), "state": np.asarray(orbit.state).tolist()},
+        **_judged(orbit),
+        **{"events": orbit.event_table(), **values},
+    }
+    files = _write(given, chosen, orbit.problem, _motion(orbit, OUTPUTS), about)
+    if given.plot:
+        motion = _motion(orbit, 4 * OUTPUTS)
+        add_figure(files, lambda: figures.plot(motion, orbit.problem, chosen.name))
+    wrote(*files)
+    return True
+
+
+def _find_sampled(given: Any, chosen: Config) -> bool:
+    """Find, print and write the orbit of samples of a configuration with controllers."""
+    tell(chosen.name, "bold")
+    with status(given.config.stem, "looking for an orbit of samples"):
+        orbit = periodic.sampled_orbit(chosen.problem)
+    if not orbit.converged:
+        tell(f"no periodic motion: {orbit.status.message}", "bold red")
+        return False
+    tell(orbit)
+    tell("stable" if orbit.stable else "unstable: the motion wanders about it")
+    about = {"period": orbit.period, "samples": orbit.samples}
+    about |= {"amplitude": np.asarray(orbit.amplitude).tolist(), **_judged(orbit)}
+    wrote(*_write(given, chosen, chosen.problem, orbit.solution(), about))
+    return True
+
+
+def _judged(orbit: Any) -> dict[str, Any]:
+    """Stability of an orbit as plain data, and its residual."""
+    return {
+        "multipliers": [[z.real, z.imag] for z in np.asarray(orbit.multipliers).tolist()],
+        "stable": bool(orbit.stable),
+        "residual": float(orbit.residual),
+    }
+
+
+def _print(orbit: periodic.PeriodicOrbit) -> None:
+    """Print period, state, multipliers, stability and events."""
+    if bool(orbit.is_equilibrium):
+        tell("an equilibrium: nothing moves, its period is the given one", "bold")
+    kind = "that of the loads" if orbit.forced else "its own"
+    tell(f"period {float(orbit.period):.12g} s ({kind})")
+    named = state_columns(orbit.axes, np.concatenate([orbit.q, orbit.v])[None])
+    state = [f"{name} = {float(x[0]):.12g}" for name, x in named.items()]
+    tell(f"at t = {_start(orbit):g} s: {', '.join(state)}")
+    sizes = [(z.real, z.imag, abs(z)) for z in np.asarray(orbit.multipliers)[:MOST_LISTED]]
+    rows = [(f"{i}", *(f"{x:.10g}" for x in z)) for i, z in enumerate(sizes, start=1)]
+    tell_rows("Floquet multipliers", (">", ">real", ">imaginary", ">size"), rows)
+    if 2 * len(orbit.axes) > MOST_LISTED:
+        tell(f"and {2 * len(orbit.axes) - MOST_LISTED} smaller ones")
+    word = "stable" if bool(orbit.stable) else "unstable"
+    tell(f"{word}: the largest multiplier that counts is {float(orbit.largest_multiplier):.6g}")
+    events = orbit.event_table()
+    if not events:
+        return tell("no events")
+    rows = [
+        (f"{e['time']:.12g}", e["contact"], e["from"], e["to"], "impact" if e["impact"] else "")
+        for e in events[:MOST_LISTED]
+    ]
+    tell_rows("Events of a period", (">time [s]", "contact", "from", "to", ""), rows)
+    tell_more(len(events), MOST_LISTED, "events")
+
+
+def _start(orbit: periodic.PeriodicOrbit) -> float:
+    return float(orbit.problem.resolved().time.start)
+
+
+def _motion(orbit: periodic.PeriodicOrbit, outputs: int) -> results.Solution:
+    """The motion over a period."""
+    return orbit.solution(_start(orbit) + float(orbit.period) * np.linspace(0.0, 1.0, outputs))
+
+
+def _write(
+    given: Any,
+    chosen: Config,
+    problem: Problem,
+    solution: results.Solution,
+    orbit: dict[str, Any],
+) -> list[Path]:
+    """Write the motion over a period (CSV), and what is known of the orbit (JSON)."""
+    content = output.sidecar(problem, solution, config=dump(chosen), orbit=orbit)
+    table = columns(problem, solution)
+    return write_rows(given.folder, "orbit", table, content, content["units"])
 
 
 def follow(given: Any) -> bool:
