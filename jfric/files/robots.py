@@ -13,7 +13,6 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from jfric.errors import ProblemError, nearest, within
 from jfric.files.codec import NUMBER, Choice, Flag, Key, Place, Text
@@ -292,7 +291,7 @@ class _Reader:
         before = 0.0 if kind in ("free", "ball") else float(rest[0])
         turn = (0.0 if value is None else value) - before
         if kind == "revolute":
-            R = R @ Rotation.from_rotvec(turn * axis / np.linalg.norm(axis)).as_matrix()
+            R = R @ _about(axis, turn)
         elif kind == "prismatic":
             at = at + R @ axis * turn
         armature = float(m.dof_armature[dofs][0])
@@ -358,7 +357,15 @@ def _named(name: str, default: str) -> str:
 
 
 def _matrix(quaternion) -> np.ndarray:
-    return Rotation.from_quat(quaternion, scalar_first=True).as_matrix()
+    s, x, y, z = quaternion / np.linalg.norm(quaternion)
+    K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + 2.0 * (s * K + K @ K)
+
+
+def _about(axis, angle: float) -> np.ndarray:
+    x, y, z = axis / np.linalg.norm(axis)
+    K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * (K @ K)
 
 
 def _rpy(R: np.ndarray) -> tuple[float, float, float]:

@@ -6,7 +6,7 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,8 @@ class Result:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; NaN becomes None, because JSON has no NaN."""
-        found = {**asdict(self), "error": self.error, "passed": self.passed}
+        names = "case", "quantity", "solver", "expected", "value", "error", "tolerance", "passed"
+        found = {name: getattr(self, name) for name in (*names, "source")}
         return {
             k: None if isinstance(v, float) and not math.isfinite(v) else v
             for k, v in found.items()
