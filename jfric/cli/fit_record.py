@@ -177,7 +177,7 @@ def fit_record(
 
 
 def request(config: Config, files: Sequence[Path]) -> dict[str, Any]:
-    """What a fit was asked of: the system and the measured files, and versions of programs."""
+    """Content common to all records: the system, the measured files, and versions of programs."""
     return {
         "title": config.title,
         "source": config.source,
