@@ -17,11 +17,13 @@ from generators.manual.sketch import _lanes, _parts, plot_system
 from generators.manual.source import inner_comments, statement_and_remarks
 
 import jfric
+from jfric.files.config import Check
 from jfric.files.read_toml import load_config
+from jfric.results.quantity import parse_quantity
 from jfric.system.bristle import LuGre
 from jfric.verification.configs import shipped
-from jfric.verification.job_lists import Case, Expected
-from jfric.verification.result import Result, judged
+from jfric.verification.job_lists import Case
+from jfric.verification.result import Result
 
 FILE = """\
 # A block on a belt & a wall. Misprint of the source: <b>none</b>.
@@ -102,7 +104,7 @@ def test_a_page_shows_target_result_error_and_tolerance(made):
 
 
 def test_targets_and_results_have_twelve_digits():
-    third = Result("a", "final.x", "event-driven", 2 / 3, 1 / 3, 1 / 3, 1e-9, False, "by hand")
+    third = Result("a", "final.x", "event-driven", 2 / 3, 1 / 3, 1e-9, "by hand")
     text = results_table([third])
     assert "0.333333333333<" in text
     assert "0.666666666667<" in text
@@ -133,11 +135,12 @@ def test_the_manual_of_the_site_fails_where_a_value_moved(moved, tmp_path, monke
     checks = load_config(shipped("janovsky_static_e1")).checks
     (chosen,) = (c for c in checks if str(c.quantity) == "equilibrium.lambda_n.contact(1)")
     value = chosen.expected + moved * chosen.allowed
+    quantity = parse_quantity("equilibrium.lambda_n(1)")
     case = Case(
         "e1",
         "janovsky_static_e1",
         set={"parameters.fnu": 1.3},
-        expected=(Expected("equilibrium.lambda_n(1)", value, chosen.allowed, "closed form"),),
+        expected=(Check(quantity, value, chosen.allowed, source="closed form"),),
     )
     monkeypatch.setattr("jfric.verification.job_lists.cases", lambda: [case])
     monkeypatch.setattr(site, "FOLDER", tmp_path)
@@ -266,7 +269,7 @@ def test_names_of_pages_are_safe_and_differ(tmp_path):
     [(1.0, 0.0, 0.0), (1.5, 1.0, 0.5), (3.0, 1.0, 2.0), (2.0, 0.0, np.inf), (np.nan, 1.0, np.inf)],
 )
 def test_share_of_a_tolerance(value, allowed, share):
-    assert ratio(judged("", "", "", 1.0, value, allowed)) == share
+    assert ratio(Result("", "", "", 1.0, value, allowed)) == share
 
 
 def test_the_sketch_of_a_system_in_python():
