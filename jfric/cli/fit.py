@@ -111,28 +111,20 @@ def fit(given: FitSettings) -> bool | None:
     if given.init is not None:
         return _print_proposal(given.config, given.init)
     data = _required(given)
-    from jfric.cli.fit_record import (
-        fit_joints,
-        fit_record,
-        free_of,
-        profiles,
-        run_fit,
-        samples,
-        write_record,
-    )
+    from jfric.cli import fit_record
     from jfric.fits.optimise.descents import Outcome
 
     if given.report is not None:
         import_plotly()
     chosen = load_changed(given)
     if given.residual == "joints":
-        return fit_joints(given, chosen, data)
+        return fit_record.fit_joints(given, chosen, data)
     words = _options(given)
-    free = free_of(chosen, given.free, required=True)
+    free = fit_record.free_of(chosen, given.free, required=True)
     watch = _Watch()
     with kept(watch.kept):
         with Progress(0) as watch.bar:
-            made = run_fit(chosen, data, free, seed=given.seed, watch=watch, **words)
+            made = fit_record.run_fit(chosen, data, free, seed=given.seed, watch=watch, **words)
         extra: dict[str, Any] = {}
         result = made.fit if isinstance(made, fits.HierarchicalFit) else made
         compared = _compare(given, chosen, data, free) if given.comparison else None
@@ -142,13 +134,13 @@ def fit(given: FitSettings) -> bool | None:
         if compared is not None:
             extra["law_comparison"] = compared.to_dict()
         if drawn is not None:
-            extra |= {"posterior": drawn.to_dict(), "samples": samples(drawn)}
+            extra |= {"posterior": drawn.to_dict(), "samples": fit_record.samples(drawn)}
         if isinstance(made, fits.HierarchicalFit):
             extra["hierarchical"] = made.to_dict()
         if given.report is not None:
-            extra["profiles"] = profiles(result)
-        record = fit_record(result, chosen, data, free, words, **extra)
-        path = write_record(given, "fit", record)
+            extra["profiles"] = fit_record.profiles(result)
+        record = fit_record.fit_record(result, chosen, data, free, words, **extra)
+        path = fit_record.write_record(given, "fit", record)
         if given.report is not None:
             from jfric.figures.view.fit_view import fit_page, read_fit
 
