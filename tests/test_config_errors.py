@@ -57,7 +57,7 @@ MISTAKES = [
             "bouc_wen, lugre, rate_state, directional_loss, state, friction, contact, load, "
             "motor, transmission, "
             "base, joint, velocity, pin, slider, weld, gear, rolling, pendulum, "
-            "polynomial_spring, drag, "
+            "polynomial_spring, drag, force, "
             "event, controller, state_feedback, initial, "
             "matrices, solver, statics, periodic, response, lyapunov, basins, data, fit, "
             "optimise, check"
