@@ -138,6 +138,7 @@ def reaction_operator(
     n_normals: int = 0,
     causes: Float[Array, "n m"] | None = None,
     size: Float[Array, " m"] | None = None,
+    forces: bool = True,
 ) -> Reactions:
     """Operators ``R`` with ``lambda = R r``.
 
@@ -146,7 +147,8 @@ def reaction_operator(
     unique, forces are not. The last ``n_normals`` rows are the last to be called dependent.
     ``causes``: accelerations by unit reactions, times square roots of inertias. It is needed where
     ``D`` is not symmetric: forces without motion in contact space may cause motion elsewhere.
-    ``size``: diagonal of ``D`` without joints, where joints cancel a part of it.
+    ``size``: diagonal of ``D`` without joints, where joints cancel a part of it. ``forces``: whether
+    reactions of minimum norm, their null space and its uniqueness are needed, not the motion alone.
     """
     m = D.shape[0]
     if m == 0:
@@ -171,7 +173,7 @@ def reaction_operator(
         # Otherwise the compiler computes each entry, one by one, inside products with vectors.
         motion = once(motion, active.any())
     redundant = result.dependent.any()
-    if independent:
+    if independent or not forces:
         unique = jnp.asarray(True)
         return Reactions(motion, motion, result.pivot, redundant, result.dependent, unique)
     shared = functools.partial(_shared, D, active, S, weight, result, motion, causes, size)
@@ -271,7 +273,8 @@ def spanned(
 
     The active rows then determine the relative motion of these rows, too: they are held.
     """
-    R = reaction_operator(D, active, no_coupling(D.dtype), independent=False, size=size)
+    none = no_coupling(D.dtype)
+    R = reaction_operator(D, active, none, independent=False, size=size, forces=False)
     weights = matmul(D, R.motion)
     rest = diagonal_of(D) - jnp.sum(weights * D, axis=1)
     small = tolerance_of(D.dtype, REDUNDANT)

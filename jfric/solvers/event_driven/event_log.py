@@ -114,9 +114,8 @@ def changed_together(prepared: Prepared, changed: Bool[Array, " c"]) -> Bool[Arr
     def following():
         active = jnp.pad(rubs, (0, prepared.nu))
         D = matmul(prepared.WM, prepared.W.T)
-        found = reaction_operator(
-            D, active, no_coupling(D.dtype), independent=False, size=prepared.D_size
-        )
+        how = {"independent": False, "size": prepared.D_size, "forces": False}
+        found = reaction_operator(D, active, no_coupling(D.dtype), **how)
         return rubs & found.dependent[:nt]
 
     found = where_any(jnp.sum(rubs) > 1, following, jnp.zeros((nt,), bool))

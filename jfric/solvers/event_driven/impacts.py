@@ -200,7 +200,7 @@ def _onto_gaps(prepared: Prepared, q, gap, touching):
     for _, *others in mechanics.contact_planes:
         active = active.at[nt + np.asarray(others) - prepared.nf].set(False)
     none = no_coupling(prepared.D.dtype)
-    how = {"independent": prepared.independent, "size": prepared.D_size}
+    how = {"independent": prepared.independent, "size": prepared.D_size, "forces": False}
     R = reaction_operator(prepared.D, active, none, **how)
     missing = select(touching, -(gap + matvec(mechanics.W_N, q)), 0.0)
     q = q + matvec(prepared.MW, matvec(R.motion[:, nt:], missing))
@@ -243,7 +243,7 @@ def _onto_constraints(prepared: Prepared, v, prescribed, mode, needed):
         active = prepared.active_rows(mode)
         # Without friction: a projection in the metric of the masses, which adds no energy.
         none = no_coupling(prepared.D.dtype)
-        how = {"independent": prepared.regular, "size": prepared.D_size}
+        how = {"independent": prepared.regular, "size": prepared.D_size, "forces": False}
         R = reaction_operator(prepared.D, active, none, **how)
         defect = select(active & needed, prescribed - matvec(prepared.W, v), 0.0)
         return v + matvec(prepared.MW, matvec(R.motion, defect))

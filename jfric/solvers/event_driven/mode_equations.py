@@ -112,20 +112,22 @@ def mode_equations(
     sharing: Sharing | None = None,
     *,
     still: bool = False,
+    forces: bool = True,
 ) -> ModeEquations:
     """Matrices for the given modes of contacts and the inner state of piecewise-linear elements.
 
     Contacts in ``held`` carry their static limits: they do not slide. ``still``: reactions and
     accelerations by forces have no derivatives; :mod:`jfric.solvers.event_driven.implicit` adds
-    those of the equations that they solve.
+    those of the equations that they solve. ``forces``: whether reactions are needed, not
+    accelerations alone.
     """
     mechanics = prepared.mechanics
     own = jax.lax.stop_gradient(prepared) if still else prepared
-    R = reactions_in_mode(own, mode, held)
-    forces, shared = R.force, ()
-    if sharing is not None:
-        forces, *shared = _shared(own, mode, inner, R, sharing)
-    L = -matmul(forces, own.WM)
+    R = reactions_in_mode(own, mode, held, forces=forces)
+    Q, shared = R.force, ()
+    if forces and sharing is not None:
+        Q, *shared = _shared(own, mode, inner, R, sharing)
+    L = -matmul(Q, own.WM)
     PQ = matmul(own.MW, R.motion)
     P = own.mechanics.M_inverse - matmul(PQ, own.WM)
     P, PQ = _exact_rows(own, mode, R.dependent, P, PQ)
@@ -137,7 +139,7 @@ def mode_equations(
         P=P,
         PQ=PQ,
         L=L,
-        Q=forces,
+        Q=Q,
         pivot=R.pivot,
         redundant=R.redundant,
         dependent=R.dependent,
@@ -193,12 +195,12 @@ def coupling_in_mode(prepared: Prepared, mode, held) -> Coupling:
     return coupling(mode, *_limits(prepared, held), prepared.nf, planes)
 
 
-def reactions_in_mode(prepared: Prepared, mode, held) -> Reactions:
+def reactions_in_mode(prepared: Prepared, mode, held, *, forces: bool = True) -> Reactions:
     """Operators of reactions in the given modes; arguments as in :func:`mode_equations`."""
     mechanics, causes = prepared.mechanics, None
     if mechanics.reactions is not None:
         causes = prepared.inertia_scale[:, None] * prepared.MW
-    how = {"independent": prepared.regular, "n_normals": prepared.nu}
+    how = {"independent": prepared.regular, "n_normals": prepared.nu, "forces": forces}
     active, size = prepared.active_rows(mode), prepared.D_size
     if not prepared.nu or not all(mechanics.frictionless[prepared.nf :]):
         S = coupling_in_mode(prepared, mode, held)
@@ -366,9 +368,8 @@ def put_back(prepared: Prepared, state: State, t, q, v):
     if varying.joints is not None and tied is not None:
         q = varying.joints.put_on(tied, t, q)
     held = _held(prepared, state)
-    independent = prepared.regular
-    none, size = no_coupling(here.D.dtype), here.D_size
-    R = reaction_operator(here.D, held, none, independent=independent, size=size)
+    how = {"independent": prepared.regular, "size": here.D_size, "forces": False}
+    R = reaction_operator(here.D, held, no_coupling(here.D.dtype), **how)
 
     def change(wanted):
         """The smallest change of position that displaces the held rows by ``wanted``."""

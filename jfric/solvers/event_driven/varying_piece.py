@@ -79,8 +79,9 @@ class VaryingPiece(SmoothPiece):
         joints, additions of nonlinear elements to loads and the inequalities of polygons."""
         return (self.compiled[1] if self.compiled else self.instant)(s, q, v, w)
 
-    def _moved(self, s, q, v, w) -> _Moved:
-        """Motion and reactions of the system at an instant."""
+    def _moved(self, s, q, v, w, *, forces: bool = True) -> _Moved:
+        """Motion and reactions of the system at an instant; without ``forces``, those of contacts
+        that share a load may be any that cause this motion."""
         start, g = self.prepared.mechanics, self.g
         t, nf, nt = self.state.t + s, self.prepared.nf, self.prepared.nt
         elements, contacts = by_velocity(start)
@@ -101,7 +102,10 @@ class VaryingPiece(SmoothPiece):
         if known:
             e = self.equations._replace(**forces_in_mode(now, *of_mode))
         else:
-            e = mode_equations(now, *of_mode, self.equations.sharing, still=still)
+            # Derivatives of the equations, limits of pins and rates of states follow reactions.
+            forces = forces or self.still or here.pins is not None or bool(here.reacting)
+            how = {"still": still, "forces": forces}
+            e = mode_equations(now, *of_mode, self.equations.sharing, **how)
         S = coupling_in_mode(now, self.state.mode, self.equations.held)
         f = e.f + self.extra - matvec(e.K, q) - matvec(e.C, v) + matvec(g.applied, w)
         f = f + curved_forces(here, self.state, g, t, q, v, w)
@@ -165,7 +169,8 @@ class VaryingPiece(SmoothPiece):
         """Accelerations a time ``s`` after the start."""
         if self.compiled:
             return self.compiled[0](s, q, v)
-        return self._moved(s, q, v, basis_after(self.prepared, self.g, s)).a
+        w = basis_after(self.prepared, self.g, s)
+        return self._moved(s, q, v, w, forces=False).a
 
     def linearised(self) -> ModeEquations:
         """The equations of the mode with the stiffness and damping of small changes."""
