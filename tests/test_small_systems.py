@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from references import coupled_clutches
+from references.runge_kutta import NAMES
 from systems import simulated
 
 import jfric
@@ -257,7 +258,7 @@ def test_random_nonlinear_systems_move_as_in_the_general_pass(system):
 @pytest.mark.parametrize("name", METHODS)
 def test_stages_are_those_of_diffrax(name):
     """A step of a pendulum with two degrees of freedom, and its dense output."""
-    solver = getattr(diffrax, METHODS[name])()
+    solver = getattr(diffrax, NAMES[name])()
 
     def rates(s, y):
         a = (jnp.cos(s) - jnp.sin(y[0] + y[1]) - 0.1 * y[2] ** 2, y[0] - 2.0 * y[1] * y[3])

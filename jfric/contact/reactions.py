@@ -147,8 +147,9 @@ def reaction_operator(
     unique, forces are not. The last ``n_normals`` rows are the last to be called dependent.
     ``causes``: accelerations by unit reactions, times square roots of inertias. It is needed where
     ``D`` is not symmetric: forces without motion in contact space may cause motion elsewhere.
-    ``size``: diagonal of ``D`` without joints, where joints cancel a part of it. ``forces``: whether
-    reactions of minimum norm, their null space and its uniqueness are needed, not the motion alone.
+    ``size``: diagonal of ``D`` without joints, where joints cancel a part of it. ``forces``:
+    whether reactions of minimum norm, their null space and uniqueness are needed, not the motion
+    alone.
     """
     m = D.shape[0]
     if m == 0:

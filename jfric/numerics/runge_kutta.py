@@ -1,27 +1,27 @@
 """Explicit Runge-Kutta steps: diffrax's tableaus and dense outputs as tables of numbers.
 
-A dense output is a combination of the stages' slopes, and a polynomial.
+A dense output is a combination of the stages' slopes, and a polynomial. The numbers are kept in a
+file, as importing diffrax and evaluating its dense outputs take a second
+(``tests/references/runge_kutta.py`` writes the file).
 """
 
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from importlib.resources import files
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import eval_context
 from jaxtyping import Array, Float
-from numpy.polynomial import Chebyshev, Polynomial, chebyshev
 
 from jfric.numerics.polynomials import nodes_and_fit
 
-#: Explicit methods and their names in diffrax.
-METHODS = {"dopri8": "Dopri8", "dopri5": "Dopri5", "tsit5": "Tsit5"}
-#: Entries of the tables below this value are rounding errors.
-NEGLIGIBLE = 1e-10
+#: Explicit methods.
+METHODS = ("dopri8", "dopri5", "tsit5")
 
 
 class Tables(NamedTuple):
@@ -39,42 +39,10 @@ class Tables(NamedTuple):
 
 @functools.cache
 def tables(name: str) -> Tables:
-    """Tables of the method ``name`` of :data:`METHODS`, from diffrax."""
-    import diffrax  # slow to import
-
-    method: diffrax.AbstractERK = getattr(diffrax, METHODS[name])()
-    tableau: Any = method.tableau
-    count = tableau.num_stages
-    points = 0.5 * (1.0 - np.cos(np.pi * np.arange(count + 1) / count))
-    with eval_context(), jax.enable_x64(True):
-        # One component for each stage, with slope one at this stage.
-        ends, slopes = jnp.asarray(tableau.b_sol), jnp.eye(count)
-        zero, one = jnp.asarray(0.0), jnp.asarray(1.0)
-        path = method.interpolation_cls(t0=zero, t1=one, y0=jnp.zeros(count), y1=ends, k=slopes)
-        values = np.asarray(jax.vmap(path.evaluate)(jnp.asarray(points)))
-    stages = np.zeros((count, count))
-    for i, row in enumerate(tableau.a_lower, 1):
-        stages[i, : len(row)] = row
-    return Tables(
-        nodes=np.concatenate([[0.0], tableau.c]),
-        stages=stages,
-        end=np.asarray(tableau.b_sol),
-        error=np.asarray(tableau.b_error),
-        dense=_coefficients(points, values)[1:],
-        order=int(method.order(None) or 1),
-    )
-
-
-def _coefficients(points: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Coefficients of the polynomials of lowest degree through ``values``, constant term first."""
-    for degree in range(1, len(points)):
-        series = chebyshev.chebfit(2.0 * points - 1.0, values, degree)
-        missed = chebyshev.chebval(2.0 * points - 1.0, series).T - values
-        if np.abs(missed).max() < NEGLIGIBLE * np.abs(values).max():
-            break
-    powers = [Chebyshev(c, [0.0, 1.0]).convert(kind=Polynomial).coef for c in series.T]
-    found = np.array([np.pad(p, (0, degree + 1 - len(p))) for p in powers]).T
-    return np.where(np.abs(found) < NEGLIGIBLE * np.abs(found).max(), 0.0, found)
+    """Tables of the method ``name`` of :data:`METHODS`."""
+    kept = json.loads(files("jfric.numerics").joinpath("runge_kutta.json").read_text("utf-8"))[name]
+    order = kept.pop("order")
+    return Tables(**{k: np.asarray(x, float) for k, x in kept.items()}, order=order)
 
 
 @functools.cache
