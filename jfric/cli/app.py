@@ -99,12 +99,11 @@ def set_up(verbose: bool = False) -> None:
     """Set up JAX before a command computes anything; ``verbose``: print each compilation."""
     import jax
 
-    from jfric.numerics.compilation import collect_seldom, compile_quickly, use_compilation_cache
+    from jfric.numerics.compilation import compile_quickly, use_compilation_cache
 
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_log_compiles", verbose)
     compile_quickly()
-    collect_seldom()
     use_compilation_cache()
 
 

@@ -141,13 +141,15 @@ def no_options() -> Options:
 def compile_quickly() -> None:
     """Compile this process's programs with the solvers' options, and whole loops as machine code.
 
-    Call it before JAX is used. The flags of the compiler are set::
+    Call it before JAX is used. Python then searches for reference cycles less often
+    (:func:`collect_seldom`), and the flags of the compiler are set::
 
         >>> import os
         >>> jfric.compile_quickly()
         >>> "xla_backend_extra_options" in os.environ["XLA_FLAGS"]
         True
     """
+    collect_seldom()
     if not _knows_flags():
         return
     flags = os.environ.get("XLA_FLAGS", "")

@@ -20,7 +20,7 @@ from generators.manual.collect import collect
 from generators.manual.site import ALL, write_site
 from generators.manual.write import write_manual
 from jfric.errors import ProblemError
-from jfric.numerics.compilation import collect_seldom, compile_quickly, use_compilation_cache
+from jfric.numerics.compilation import compile_quickly, use_compilation_cache
 from jfric.sweeps.progress import Progress
 
 
@@ -29,7 +29,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     jax.config.update("jax_enable_x64", True)
     compile_quickly()
-    collect_seldom()
     use_compilation_cache()
     try:
         return _written(given)
