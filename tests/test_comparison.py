@@ -1,6 +1,7 @@
 """Comparison of laws: folds, states, parameters at bounds, residual tests, the command."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -32,7 +33,10 @@ from jfric.fits.comparison.diagnostics import (
     trading_with,
     wald,
 )
+from jfric.fits.comparison.kinds import groups_of, kinds_of, remarks_on_kinds
+from jfric.fits.comparison.next_record import Rival, next_record
 from jfric.fits.inverse_model import inverse_experiments
+from jfric.fits.recipe import prepare
 from jfric.fits.uncertainty.residual_series import even_grid
 
 
@@ -68,11 +72,82 @@ def test_folds():
     assert held_out_over_fitted(four) == pytest.approx(1 / 3, rel=0.01)
     assert len(folds_of([e, e], ["x"], lap=2.0)) == 8
     assert [len(f) for f in folds_of([e, e], ["x"], 3)] == [2, 2, 2]
-    assert [len(f) for f in folds_of([e] * 10, ["x"])] == [2, 2, 1, 1, 1, 1, 1, 1]
+    each = groups_of([e] * 10, "file")
+    assert [len(f) for f in folds_of([e] * 10, ["x"], groups=each)] == [2, 2, 1, 1, 1, 1, 1, 1]
     q, v = four[1][0].x0["x"]
     assert (q, v) == pytest.approx((np.sin(2.0), np.cos(2.0)), abs=1e-3)
     with pytest.raises(jfric.ProblemError, match="folds: found 1, at least 2"):
         folds_of([e], ["x"], 1)
+
+
+def recorded(name, size, t=5e-3 * np.arange(1200), phase=0.0, more=0.0, **given):
+    force = size * (8.0 * np.sin(3.0 * t + phase) + 3.0 * np.sin(7.1 * t)) + more * np.sin(60.0 * t)
+    x = driven(force, 2.0, (4.0, 3.0), 5e-3)
+    return jfric.Experiment(t, {"load.drive.F": force}, {"x": x}, meta={"name": name}, **given)
+
+
+def test_records_of_one_kind_are_left_out_together():
+    t = 5e-3 * np.arange(900)
+    one, late = recorded("one", 1.0), recorded("late", 1.0, t, 0.4)
+    large, fast = recorded("large", 2.0), recorded("fast", 1.0, more=6.0)
+    heavy = recorded("heavy", 1.0, known={"mass.m": 4.0})
+
+    def names(groups):
+        return [[e.name for e in group] for group in groups]
+
+    kinds = kinds_of([one, large, late, fast, heavy])
+    assert names(kinds) == [["one", "late"], ["large"], ["fast"], ["heavy"]]
+    assert names(groups_of([one, large, late], None)) == [["one", "late"], ["large"]]
+    assert names(groups_of([one, late, one], None)) == [["one"], ["late"], ["one"]]
+    assert groups_of([one, late], None) is None
+    assert names(groups_of([one, late], "file")) == [["one"], ["late"]]
+    assert names(groups_of([one, large, fast], ["l*", "*"])) == [["large"], ["one", "fast"]]
+    folds = folds_of([one, large, late], ["x"], groups=groups_of([one, large, late], None))
+    assert [[e.name for e in f] for f in folds] == [["one 0 s", "late 0 s"], ["large 0 s"]]
+    with pytest.raises(jfric.ProblemError, match="groups: 'fast' matches none of 'o.', 'l.'"):
+        groups_of([one, large, fast], ["o*", "l*"])
+    with pytest.raises(jfric.ProblemError, match="groups: all 2 records are in one group"):
+        groups_of([one, late], "excitation")
+
+
+def test_what_no_fold_can_say_is_said():
+    one, late, large = recorded("one", 1.0), recorded("late", 1.0, phase=0.4), recorded("l", 2.0)
+    (said,) = remarks_on_kinds([[one, late]], [[one], [late]])
+    assert said.startswith("all records are of one kind of excitation (one, late): no law was")
+    assert not remarks_on_kinds([[one, late], [large]], [[one, late], [large]])
+    (said,) = remarks_on_kinds([[one, late], [large]], [[one], [late], [large]])
+    assert said.startswith("records of one kind of excitation (one, late) were fitted and judged")
+    (said,) = remarks_on_kinds([[one, late], [large]], None)
+    assert "(one, late; l)" in said
+
+
+def test_a_record_that_tells_two_laws_apart():
+    """A damper that loses as much as friction at the recorded size does not at smaller ones."""
+    law = jfric.Stribeck(0.0, 0.0, 1.0, mu_v=2.2)
+    elements = {**axis().elements, "friction": jfric.Friction("x", law, limit=1.0)}
+    damped = jfric.Problem(["x"], elements, time=1.0)
+    slides = axis(limit=3.5)
+    values = {"mass.m": 2.0}
+    laws = Rival("Coulomb", slides, values), Rival("viscous", damped, values)
+    piece = folds_of([recorded("run", 1.0)], ["x"], 2)[0][0]
+    found = next_record(OPEN, laws, piece, 0.05, Setting())
+    assert found is not None
+    assert (found.signal, found.drives) == ("x", ("load.drive.F",))
+    assert found.size * found.speed < 1.0
+    assert found.tells
+    assert f"{found.size:g} of that size and {found.speed:g} of that speed" in str(found)
+    # The difference is that of both simulations.
+    replay = replace(piece, u={"load.drive.F": found.size * np.interp(
+        np.minimum(piece.t[0] + found.speed * (piece.t - piece.t[0]), piece.t[-1]),
+        piece.t, piece.u["load.drive.F"])})  # fmt: skip
+    x = [
+        prepare(jfric.SampledModel(p), replay, {"mass.m": jfric.Free(1.0, 4.0)})
+        .objective.predict(np.array([[2.0]]))[0, 0, :, 0]
+        for p in (slides, damped)
+    ]
+    assert found.there == pytest.approx(np.sqrt(np.mean((x[0] - x[1]) ** 2)) / 0.05, rel=1e-6)
+    assert not replace(found, there=1.5 * found.here).tells
+    assert "plan another input" in str(replace(found, there=1.5 * found.here))
 
 
 def test_p_values_hold_under_coloured_noise():
@@ -253,8 +328,6 @@ x = {column = "x", unit = "mm", resolution = "1 um"}
 
 def loop_record(samples=1200):
     """A loop whose friction differs between the directions, with noise of the force."""
-    from jfric.fits.recipe import prepare
-
     config = loads(LOOP).opened()
     law = jfric.Stribeck(*(jfric.laws.Directional(*x) for x in ((4.0, 3.0), (4.0, 3.0))), 1.0,
                          mu_v=jfric.laws.Directional(3.0, 2.0))  # fmt: skip
@@ -326,8 +399,6 @@ def test_where_nothing_is_viscous_the_true_law_is_recommended(limit):
 
 def test_windows_are_simulated_as_the_record_that_they_are_cut_from():
     """The last one is short; the motion would have its events located in each, 40 times slower."""
-    from jfric.fits.recipe import prepare
-
     t = np.linspace(0.0, 1.3, 1300)
     data = jfric.Experiment(t, y={"x": np.cos(t)})
     elements = {"mass": jfric.Mass("x", 1.0), "spring": jfric.Spring("x", 1.0),
@@ -382,7 +453,7 @@ def test_bad_calls_are_one_sentence():
         ({"laws": ["Coulomb"]}, "laws: found Coulomb, give at least two"),
         ({"criteria": ["closed loop"]}, "'closed loop', which needs a controller"),
         ({"fitted_to": "window"}, "fitted_to: found 'window' .did you mean 'windows'"),
-        ({"folds": 4, "lap": 1.0}, "lap: give it or folds, not both"),
+        ({"folds": 4, "lap": 1.0}, "folds: found folds and lap, give one of them"),
     ]:
         with pytest.raises(jfric.ProblemError, match=sentence):
             jfric.compare_laws(axis(), e, **options)

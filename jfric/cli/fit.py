@@ -258,8 +258,8 @@ class CompareSettings(options.OnSystem):
         paths=True,
     )
     law: list[str] | None = setting(
-        "One of the laws that are compared: viscous, Coulomb, 'Coulomb + viscous', asymmetric, "
-        "Stribeck, load-dependent, curve, position (with --period), or with memory: Jenkins, Dahl, "
+        "One of the laws that are compared: viscous, Coulomb, 'Coulomb + viscous', linear (no "
+        "friction, but stiffness, damping and mean), asymmetric, Stribeck, load-dependent, curve, position (with --period), or with memory: Jenkins, Dahl, "
         "Bouc-Wen, LuGre. Repeatable; all without memory unless given.",
         metavar="NAME",
     )
@@ -278,6 +278,12 @@ class CompareSettings(options.OnSystem):
         "than three, unless given.",
     )
     lap: str | None = setting("Leave out pieces of this length.", metavar="TIME")
+    group: list[str] | None = setting(
+        "What is left out together: 'file', every record alone; 'excitation', all records of one "
+        "kind; or a pattern of names for each group, repeatable. Kinds, if there are several, "
+        "unless given.",
+        metavar="GROUP",
+    )
     window: str | None = setting("Length of the windows, 1 s unless given.", metavar="TIME")
     period: float | None = setting(
         "Length along the way after which friction repeats itself, in m or rad.",
@@ -315,6 +321,7 @@ def compare(given: CompareSettings) -> bool:
             fitted_to=given.fitted_to,
             folds=given.folds,
             lap=to_seconds(given.lap, "--lap"),
+            groups=given.group,
             window=to_seconds(given.window, "--window"),
             controller=chosen.controller,
             period=given.period,

@@ -52,7 +52,7 @@ class Setup:
         defaults = {path: np.array([model.default(path, e) for e in chosen]) for path in free}
         layout = lay_out(free, defaults, labels(chosen))
         first = [model.initial(e) for e in chosen]
-        own = _known(model, chosen, free, [x for _, x in first])
+        own = with_known(model, chosen, free, [x for _, x in first])
         data, used, sigma = stack(chosen, signals, [s for s, _ in first], own)
         steps = steps_of(chosen, signals, used)
         _require_motion(chosen, data, used, np.where(steps.variance > 0.0, 0.0, sigma))
@@ -152,7 +152,7 @@ class Task:
         }
 
 
-def _known(model: AbstractModel, experiments, free, own) -> list[dict[str, float]]:
+def with_known(model: AbstractModel, experiments, free, own) -> list[dict[str, float]]:
     """Values of each experiment by path: its initial state in ``own`` and its known numbers, where
     an experiment without them has those of the problem."""
     paths = dict.fromkeys(path for e in experiments for path in e.known or {})

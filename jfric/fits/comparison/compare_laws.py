@@ -22,6 +22,7 @@ from jfric.fits.comparison.criteria import (
     CLOSED,
     CRITERIA,
     JOINT,
+    OPEN,
     WINDOWS,
     Fold,
     Setting,
@@ -33,6 +34,8 @@ from jfric.fits.comparison.criteria import (
     unit_of,
 )
 from jfric.fits.comparison.diagnostics import at_bounds, residual_tests, starts_at_bounds, trades
+from jfric.fits.comparison.kinds import groups_of, kinds_of, remarks_on_kinds
+from jfric.fits.comparison.next_record import NextRecord, Rival, next_record
 from jfric.fits.comparison.result import (
     Criterion,
     Fitted,
@@ -71,6 +74,7 @@ def compare_laws(
     fitted_to: str | None = None,
     folds: int | None = None,
     lap: float | None = None,
+    groups: str | Sequence[str] | None = None,
     controller: Controller | None = None,
     window: float | None = None,
     period: float | None = None,
@@ -92,8 +96,11 @@ def compare_laws(
     integral, else windows. The delay of a controller is the one
     that the records show, as for :class:`jfric.ClosedLoop`.
 
-    Each fit leaves out one of ``folds`` pieces of each of the ``experiments``, or one lap of
-    ``lap`` [s]; by default whole records if there are at least three, else four pieces. Laws are
+    Each fit leaves out one of the ``groups`` of records: ``"file"``, each alone; ``"excitation"``,
+    all of one kind; or patterns of their names, one for each group. By default kinds, if there are
+    several, else each record, if there are at least three. ``folds`` pieces of each record (four of
+    fewer records) or laps of ``lap`` [s] are left out instead. Where all records are of one kind,
+    or the next best law is as good, ``next_record`` of the result tells them apart. Laws are
     compared by the differences of their errors on the same folds; the standard error of their mean
     allows for the overlap of the fitted data (Nadeau and Bengio 2003), and correlation within a
     fold does not affect it. The smoothness of the curve, one number, is chosen on the first fold's
@@ -135,7 +142,13 @@ def compare_laws(
         controller = full_controller(problem, controller)
         controller, chosen = with_found_delay(controller, chosen, kept)
         told = remarks_of(chosen)
-    pieces = folds_of(chosen, [*problem.dofs], folds, lap)
+    several = [k for k, x in {"groups": groups, "folds": folds, "lap": lap}.items() if x is not None]
+    if len(several) > 1:
+        raise ProblemError(f"{several[0]}: found {' and '.join(several)}, give one of them")
+    kinds = kinds_of(chosen)
+    parts = groups_of(chosen, groups) if folds is None and lap is None else None
+    pieces = folds_of(chosen, [*problem.dofs], folds, lap, parts)
+    told += remarks_on_kinds(kinds, parts)
     allowed = possible(problem, [e for fold in pieces for e in fold], controller)
     judged = _chosen("criteria", criteria, allowed)
     both = controller is not None and starts_anywhere(controller)
@@ -153,7 +166,8 @@ def compare_laws(
         announce or (lambda text: None),
         period,
     )  # fmt: skip
-    return replace(comparison.of(laws), remarks=tuple(told))
+    found = replace(comparison.of(laws), remarks=tuple(told))
+    return replace(found, next_record=comparison.telling(found, len(kinds) == 1))
 
 
 def _kept(problem: Problem, free: Mapping[str, Free]) -> dict[str, Free]:
@@ -259,6 +273,32 @@ class _Comparison:
             return None  # said of the folds
         intervals = result.intervals()
         return Fitted(problem, values, {k: intervals[k] for k in values})
+
+    def telling(self, found: LawComparison, one_kind: bool) -> NextRecord | None:
+        """The record that would tell the recommended law, or the best one, from the next best: where
+        both are as good, or ``one_kind`` of records says less than another one would."""
+        simulated = [c for c in found.criteria if c.name in (CLOSED, OPEN)]
+        judge = (simulated or found.criteria)[0]
+        order = [int(i) for i in np.argsort(judge.differences.mean, kind="stable")]
+        first = found.verdict.recommended
+        first = order[0] if first is None else first
+        pair = [first, *(i for i in order if i != first)][:2]
+        laws = [found.laws[i] for i in pair]
+        alike = bool(np.all([c.differences.as_good[pair] for c in found.criteria]))
+        if not one_kind and not alike:
+            return None
+        if not all(len(law.problems) == len(self.folds) for law in laws):
+            return None
+        self.announce(f"a record that tells {laws[0].name} from {laws[1].name}")
+        one, other = (Rival(law.name, law.problems[0], law.values[0]) for law in laws)
+        criterion, off = judge.name, float(judge.differences.scores[first, 0])
+        if not simulated:
+            criterion = OPEN
+            off, _ = error(OPEN, one.problem, one.values, self.folds[0], self.setting)
+        if not 0.0 < off < np.inf:
+            return None
+        record = next_record(criterion, (one, other), self.folds[0][0], off, self.setting)
+        return record if record is not None and (alike or record.tells) else None
 
     @functools.cached_property
     def _speeds(self) -> np.ndarray:

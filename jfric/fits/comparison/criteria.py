@@ -41,6 +41,7 @@ from jfric.fits.residuals import (
     windows,
 )
 from jfric.fits.sampled_model import REFERENCE, SampledModel, closed_loop, without_reference
+from jfric.fits.task import with_known
 from jfric.system.controller import Controller
 from jfric.system.naming import parameters, with_numbers
 from jfric.system.problem import Problem
@@ -80,7 +81,8 @@ def possible(
             found.append(CLOSED)
     try:
         inverse_experiments(problem, experiments)
-        found.append(INVERSE)
+        # Numbers of single records count in simulations only.
+        found += [] if any(e.known for e in experiments) else [INVERSE]
     except ProblemError:
         pass  # these records do not have this criterion
     return [*found, WINDOWS, OPEN]
@@ -105,6 +107,33 @@ def error(
     """Root mean square error of a law on ``pieces``, infinite where a simulation fails, and the
     root mean square of the predicted signals; ``values``: fitted numbers by path, of the problem
     and the measurement."""
+    data, used, predicted = predictions(criterion, problem, values, pieces, setting)
+    if not np.all(np.isfinite(predicted[used])):
+        return math.inf, math.nan
+    measured = np.asarray(data.y)
+    squares, sizes = [], []
+    for j in range(len(data.signals)):
+        there, y = used[..., j], measured[..., j]
+        size = float(np.sqrt(np.mean(y[there] ** 2)) if criterion in FORCES else np.std(y[there]))
+        off = float(np.mean((predicted[..., j] - y)[there] ** 2))
+        mixed = unit_of(problem, criterion) == ""
+        squares.append(off / (size**2 or 1.0) if mixed else off)
+        sizes.append(1.0 if mixed else size**2)
+    return float(np.sqrt(np.mean(squares))), float(np.sqrt(np.mean(sizes)))
+
+
+def predictions(
+    criterion: str,
+    problem: Problem,
+    values: Mapping[str, float],
+    pieces: Sequence[Experiment],
+    setting: Setting,
+    *,
+    given_start: bool = False,
+) -> tuple[Data, np.ndarray, np.ndarray]:
+    """Data of ``pieces``, which samples (E, m, k) count, and the predicted ones, all NaN where a
+    simulation fails. ``given_start``: from the states of the pieces, not from those with which the
+    law passes through their first samples."""
     known = parameters(problem)
     numbers = {k: jnp.asarray(x, float) for k, x in values.items()}
     own = {k: x for k, x in numbers.items() if k in known}
@@ -114,22 +143,12 @@ def error(
     if not isinstance(model, SampledModel) or model.controller is None:
         beside = {k: x for k, x in beside.items() if not k.startswith("controller.")}
     first = [model.initial(e) for e in chosen]
-    data, used, _ = stack(chosen, signals, [s for s, _ in first], [x for _, x in first])
-    if criterion in (WINDOWS, OPEN):
+    states = with_known(model, chosen, {}, [x for _, x in first])
+    data, used, _ = stack(chosen, signals, [s for s, _ in first], states)
+    if criterion in (WINDOWS, OPEN) and not given_start:
         data = _started(model, data, used, beside)
     predicted, status = (np.asarray(x) for x in _predicted(model, data, beside))
-    if np.any(failed(status)) or not np.all(np.isfinite(predicted[used])):
-        return math.inf, math.nan
-    measured = np.asarray(data.y)
-    squares, sizes = [], []
-    for j in range(len(signals)):
-        there, y = used[..., j], measured[..., j]
-        size = float(np.sqrt(np.mean(y[there] ** 2)) if criterion in FORCES else np.std(y[there]))
-        off = float(np.mean((predicted[..., j] - y)[there] ** 2))
-        mixed = unit_of(problem, criterion) == ""
-        squares.append(off / (size**2 or 1.0) if mixed else off)
-        sizes.append(1.0 if mixed else size**2)
-    return float(np.sqrt(np.mean(squares))), float(np.sqrt(np.mean(sizes)))
+    return data, used, np.where(failed(status)[:, None, None], np.nan, predicted)
 
 
 def residual_of(criterion: str, pieces: Sequence[Experiment], setting: Setting) -> AbstractResidual:
@@ -232,8 +251,8 @@ def _predicted(model: AbstractModel, data, values):
 
 #: Pieces of each record where there are too few records to leave whole ones out.
 PIECES = 4
-#: Number of records from which whole records are left out, and of folds that they are dealt to.
-ENOUGH_RECORDS, MOST_FOLDS = 3, 8
+#: Most folds that groups of whole records are dealt out to.
+MOST_FOLDS = 8
 
 Fold = tuple[Experiment, ...]
 
@@ -249,22 +268,21 @@ def folds_of(
     dofs: Sequence[str],
     count: int | None = None,
     lap: float | None = None,
+    groups: Sequence[Sequence[Experiment]] | None = None,
 ) -> list[Fold]:
     """Groups of pieces, each of which is left out once; every piece starts from its measured state.
 
-    ``count`` pieces of each record, or laps of ``lap`` [s]: with ``count``, the pieces at the same
-    place of all records form a fold; every lap is a fold of its own. By default whole records,
-    dealt out to at most eight folds, if there are at least three, else four pieces of each. Raises
-    :class:`jfric.ProblemError` for fewer than two folds.
+    ``groups`` of whole records, dealt out to at most eight folds. Without them ``count`` pieces of
+    each record, or laps of ``lap`` [s]: with ``count``, the pieces at the same place of all records
+    form a fold; every lap is a fold of its own. Raises :class:`jfric.ProblemError` for fewer than
+    two folds.
     """
-    if lap is not None:
-        if count is not None:
-            raise ProblemError("lap: give it or folds, not both")
-        found = [(piece,) for e in experiments for piece in windows(e, dofs, lap)]
-    elif count is None and len(experiments) >= ENOUGH_RECORDS:
-        whole = [piece for e in experiments for piece in laps(e, dofs, 1)]
+    if groups is not None:
+        whole = [tuple(piece for e in group for piece in laps(e, dofs, 1)) for group in groups]
         size = min(len(whole), MOST_FOLDS)
-        found = [tuple(whole[i::size]) for i in range(size)]
+        return [sum(whole[i::size], ()) for i in range(size)]
+    if lap is not None:
+        found = [(piece,) for e in experiments for piece in windows(e, dofs, lap)]
     else:
         count = PIECES if count is None else count
         if count < 2:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from jfric.fits.comparison.diagnostics import AtBound, ResidualTest, Trade
+from jfric.fits.comparison.next_record import NextRecord
 from jfric.numerics.printing import printable
 from jfric.system.problem import Problem
 
@@ -222,7 +223,8 @@ class LawComparison:
     ``laws``: the simplest first; ``criteria``: scores by each criterion, with the differences from
     the best law; ``folds``: the data that each fit left out; ``fitted_to``: the criterion that was
     minimised; ``verdict``: recommendation and contradictions; ``fitted``: the recommended law,
-    fitted to all records, or None; ``remarks``: on the records.
+    fitted to all records, or None; ``remarks``: on the records; ``next_record``: what would tell
+    two laws apart that the records do not.
     Example: see :func:`jfric.compare_laws`.
     """
 
@@ -233,6 +235,7 @@ class LawComparison:
     verdict: Verdict
     fitted: Fitted | None = None
     remarks: tuple[str, ...] = ()
+    next_record: NextRecord | None = None
 
     @property
     def recommended(self) -> str | None:
@@ -246,9 +249,10 @@ class LawComparison:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings: criteria that contradict each other, parameters that trade, remarks of any law,
+        """Warnings: records of one kind, criteria that contradict each other, parameters that trade, remarks of any law,
         and effects missing in the recommended law, or in the last law if none is recommended."""
-        said = [*self.remarks, *self.verdict.warnings]
+        said = [*self.remarks, *filter(None, [self.next_record]), *self.verdict.warnings]
+        said = [str(text) for text in said]
         for law in self.laws:
             said += [f"{law.name}: {trade}" for trade in (*law.trades, *law.bounds)]
             said += [f"{law.name}: {remark}" for remark in law.remarks]
@@ -309,6 +313,7 @@ class LawComparison:
                 "intervals": dict(self.fitted.intervals),
             },
             "warnings": list(self.warnings),
+            "next_record": None if self.next_record is None else vars(self.next_record),
             "table": self.table(),
             "fitted_to": self.fitted_to,
             "folds": list(self.folds),
