@@ -94,6 +94,32 @@ def test_predicted_standard_deviations_are_those_of_fits():
     np.testing.assert_allclose(spread, list(found.after.values()), rtol=0.1)
 
 
+@pytest.mark.slow
+def test_an_input_that_tells_a_law_from_its_rival():
+    """Friction and a damper that lose as much at the present amplitude. What the rejected rival
+    leaves after a fit of the law is the distance that the design promises."""
+    elements = {**problem().elements, "friction": jfric.Friction("x", jfric.Coulomb(0.0), N=10.0)}
+    rival = jfric.Problem(["x"], {**elements, "damper": jfric.Damper("x", 3.0)}, time=2.0)
+    free = {"friction.mu": jfric.Free(0.05, 0.5)}
+    found = designed(free=free, rival=rival, inputs={"load.F.amplitude": (1.0, 6.0)}, candidates=2)
+    amplitude = found.inputs["load.F.amplitude"]
+    assert found.after["rival.share"] < 0.9 * found.before["rival.share"]
+    assert found.remarks[0].startswith("the rival is ")
+    # Near a share of zero the difference of both laws, without what another coefficient takes up.
+    given = {"load.F.amplitude": amplitude}
+    x, other = (
+        np.asarray(jfric.simulate(jfric.set_parameters(p, given), STEPS, ts=TIMES).q[:, 0])
+        for p in (problem(), rival)
+    )
+    h = 1e-6
+    more = jfric.set_parameters(problem(), {**given, "friction.mu": 0.2 + h})
+    slope = (np.asarray(jfric.simulate(more, STEPS, ts=TIMES).q[:, 0]) - x) / h
+    off = other - x
+    rest = off - slope * (slope @ off) / (slope @ slope)
+    here = float(np.exp(found.merit[1] / 2.0)) / 2.0  # by the width of the range of the share
+    assert here == pytest.approx(np.linalg.norm(rest) / 1e-3, rel=0.01)
+
+
 class OfOne:
     """Of one parameter near 2, the standard deviation by any experiment is ``sd``."""
 

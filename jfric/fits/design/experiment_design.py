@@ -11,10 +11,12 @@ from jaxtyping import Float
 
 from jfric.errors import ProblemError, require_one_of, within
 from jfric.fits.data.experiment import Experiment
+from jfric.fits.design.rivals import RANGE, SHARE, Rivals
 from jfric.fits.design.search import CLIMBS, Search, Slot, Slots, decomposed, expected
-from jfric.fits.free import Free, full_path
+from jfric.fits.free import Free, full_free, full_path
 from jfric.fits.optimise.searches import global_sample, sobol
 from jfric.fits.recipe import prepare
+from jfric.fits.residuals import Simulation
 from jfric.fits.task import Task
 from jfric.numerics.limits import STARTS, require_count
 from jfric.numerics.printing import printable
@@ -97,6 +99,7 @@ def design_experiment(
     sigma: Mapping[str, float],
     of: Sequence[str] | None = None,
     criterion: Criterion = "D",
+    rival: Problem | None = None,
     worst_of: int = 1,
     candidates: int = 64,
     seed: int = 0,
@@ -122,7 +125,10 @@ def design_experiment(
     present experiment, with which the new one is compared. ``limits``: lowest and highest value of
     signals at the samples, such as the travel. ``times`` (m,) [s]: of the samples; ``sigma``:
     measured signals and the standard deviations of their noise. ``of``: the parameters that matter,
-    all by default; the others are estimated, too. ``worst_of``: number of parameter vectors that
+    all by default; the others are estimated, too. ``rival``: the same system with another law and
+    its fitted numbers; the input then tells both laws apart, whatever values the parameters
+    ``free`` take: the share of the rival in the predictions, ``rival.share``, becomes a parameter
+    and the only one that matters (A. C. Atkinson, Biometrika 59, 1972). ``worst_of``: number of parameter vectors that
     the input has to suit, of which the worst counts: the first start and a Sobol sample between the
     bounds, or of the priors where there are some. ``seed``: of the samples. ``options``: of
     :func:`jfric.fit`, such as ``solver``.
@@ -145,7 +151,11 @@ def design_experiment(
     require_count("candidates", candidates, 1, STARTS)
     require_count("worst_of", worst_of, 1, STARTS)
     limits = dict(limits or {})
-    task = _task(problem, free, limits, times, sigma, options)
+    if rival is not None:
+        if of is not None:
+            raise ProblemError(f"of: found {of!r} beside rival, whose share is what matters")
+        of = SHARE
+    task = _task(problem, rival, inputs, free, limits, times, sigma, options)
     layout = task.objective.layout
     slots, now, low, high = _inputs(problem, layout.paths, inputs, task, limits)
     chosen = _chosen(problem, layout.names, of)
@@ -156,7 +166,7 @@ def design_experiment(
         slots=slots,
         low=low,
         high=high,
-        parameters=_scenarios(layout, worst_of, seed),
+        parameters=_scenarios(layout, worst_of, seed) * [name != SHARE for name in layout.names],
         unit=np.where(layout.log, centre, upper - lower),
         prior=layout.prior_terms(centre[None])[2],
         chosen=chosen,
@@ -181,7 +191,7 @@ def design_experiment(
     return _result(problem, search, now, before, search.inputs(search.best))
 
 
-def _task(problem, free, limits, times, sigma, options) -> Task:
+def _task(problem, rival, inputs, free, limits, times, sigma, options) -> Task:
     if not isinstance(sigma, Mapping) or not sigma:
         raise ProblemError(
             f"sigma: found {sigma!r}, needs the noise of each measured signal, such as "
@@ -202,7 +212,18 @@ def _task(problem, free, limits, times, sigma, options) -> Task:
         sigma=dict(sigma),
         mask={name: np.full(t.shape, name in sigma) for name in signals},
     )
-    return prepare(problem, plan, free, **options)
+    if rival is None:
+        return prepare(problem, plan, free, **options)
+    simulation = Simulation(options.pop("solver", None), options.pop("hold", "zero"))
+    paths = tuple(_path(problem, path) for path in inputs)
+    free = {**full_free(problem, free), SHARE: RANGE}
+    models = (simulation.model(p) for p in (problem, build(rival)))
+    return prepare(Rivals(*models, paths), plan, free, **options)
+
+
+def _path(problem: Problem, path: str) -> str:
+    with within("inputs: ", KeyError):
+        return find_path(problem, path)
 
 
 def _inputs(problem, free, inputs, task: Task, limits):
@@ -213,8 +234,7 @@ def _inputs(problem, free, inputs, task: Task, limits):
         )
     slots, now, low, high = [], [], [], []
     for path, pair in inputs.items():
-        with within("inputs: ", KeyError):
-            name = find_path(problem, path)
+        name = _path(problem, path)
         if name in free or name in [s.path for s in slots]:
             raise ProblemError(f"inputs: found {name!r} twice, or among the free parameters")
         value = get_parameter(problem, name)
@@ -241,6 +261,8 @@ def _inputs(problem, free, inputs, task: Task, limits):
 def _chosen(problem, names, of) -> list[int]:
     if of is None:
         return list(range(len(names)))
+    if of == SHARE:
+        return [names.index(SHARE)]
     wanted = [full_path(problem, name) for name in ((of,) if isinstance(of, str) else of)]
     for name in wanted:
         require_one_of("of", name, names, "free are")
@@ -271,6 +293,10 @@ def _result(problem, search: Search, now, before, inputs) -> ExperimentDesign:
     unit = search.unit
     old, _ = expected(search, now, before[0, 0])
     new, remarks = expected(search, inputs, after[0, 0])
+    if SHARE in layout.names:
+        i = layout.names.index(SHARE)
+        far = " -> ".join(f"{x:.3g}" for x in 1.0 / np.array([old[i], new[i]]))
+        remarks = (f"the rival is {far} standard errors away", *remarks)
     conditions = [_condition(m[0, 0], unit) for m in (before, after)]
     values: dict[str, float | np.ndarray] = {}
     for slot in search.slots.inputs:
