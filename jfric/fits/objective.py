@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 from jfric.fits.data.stacking import Data
 from jfric.fits.free import Layout
 from jfric.fits.model import AbstractModel
-from jfric.numerics.compilation import no_options, quick_options
+from jfric.numerics.compilation import Options, brief_options, no_options, quick_options
 from jfric.numerics.cores import cores
 from jfric.numerics.kept_programs import Kept
 from jfric.results.status import Status
@@ -113,6 +113,9 @@ LOSSES = {loss.word: loss for loss in (Squares, Huber, SoftL1, Cauchy)}
 
 #: Members of one call: few for a single fit, many for studies of more than ``MANY`` members.
 FEW_MEMBERS, MANY_MEMBERS, MANY = 16, 256, 512
+#: Experiments of calls, together, after which a program is compiled once more, for speed: until
+#: then a quickly compiled one, six times as slow, takes less time in all.
+SOON = 256
 #: Members without derivatives that cores share, and the fewest of one call.
 PLAIN_MEMBERS, FEWEST = 64, 8
 
@@ -171,6 +174,7 @@ class Objective:
         self.residual, self.loss = residual, loss or Squares()
         #: (E, m, k): measured values, and their weights (zero: missing).
         self.measured = np.asarray(jax.jit(jax.vmap(model.target))(data))
+        self._work = 0
         self.weight = weight
         one_hot = layout.columns[..., None] == np.arange(layout.size)
         self._scatter = jnp.asarray(one_hot, jnp.result_type(float))
@@ -234,7 +238,12 @@ class Objective:
         return self._in_chunks(call, x, (None, None), chunk)[0]
 
     def _predict(self, x):
-        return _compiled_predict(self.model.is_long)(self.model, self.data, x, self.layout.paths)
+        # Quick options make many small kernels: quick to compile, but long loops take twice as long.
+        if self.model.is_long:
+            options = no_options
+        else:
+            options = brief_options if self._work <= SOON else quick_options
+        return _compiled_predict(options)(self.model, self.data, x, self.layout.paths)
 
     def _in_chunks(self, call, x, own, chunk, whole=False):
         x = np.atleast_2d(np.asarray(x, float))
@@ -253,6 +262,7 @@ class Objective:
             return [np.asarray(f)[: count - first] for f in found]
 
         firsts = range(0, count, size)
+        self._work += len(firsts) * self.measured.shape[0]
         if len(firsts) == 1:
             return run(0)
         parts = list(_pool().map(run, firsts))
@@ -309,9 +319,8 @@ def _predict(model: AbstractModel, data: Data, x: Float[Array, "B E L"], paths: 
 
 
 @functools.cache
-def _compiled_predict(is_long: bool) -> Kept:
-    # Quick options make many small kernels: quick to compile, but long loops take twice as long.
-    return Kept(_predict, options=no_options if is_long else quick_options)
+def _compiled_predict(options: Callable[[], Options]) -> Kept:
+    return Kept(_predict, options=options)
 
 
 @functools.partial(Kept, options=quick_options)

@@ -197,7 +197,8 @@ def _stripped(cells: Sequence[str]) -> list[str]:
 
 def _own_units(names: Sequence[str]) -> list[str]:
     """Units of columns that have units for names: all, or the one of times as a word (``ms``)."""
-    first = is_time(names[0])
+    # Whether a word is a unit asks a package that is slow to load.
+    first = loose(names[0]) not in TIMES and is_time(names[0])
     if first and len(names) > 1 and all(c and is_unit(c) for c in names):
         return list(names)
     return [names[0]] if first and len(names[0]) > 1 and names[0] != "min" else []
