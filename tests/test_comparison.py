@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 from typer.testing import CliRunner
 
 import jfric
@@ -80,15 +81,15 @@ def test_folds():
         folds_of([e], ["x"], 1)
 
 
-def recorded(name, size, t=5e-3 * np.arange(1200), phase=0.0, more=0.0, **given):
+def recorded(name, size, count=1200, phase=0.0, more=0.0, **given):
+    t = 5e-3 * np.arange(count)
     force = size * (8.0 * np.sin(3.0 * t + phase) + 3.0 * np.sin(7.1 * t)) + more * np.sin(60.0 * t)
     x = driven(force, 2.0, (4.0, 3.0), 5e-3)
     return jfric.Experiment(t, {"load.drive.F": force}, {"x": x}, meta={"name": name}, **given)
 
 
 def test_records_of_one_kind_are_left_out_together():
-    t = 5e-3 * np.arange(900)
-    one, late = recorded("one", 1.0), recorded("late", 1.0, t, 0.4)
+    one, late = recorded("one", 1.0), recorded("late", 1.0, 900, 0.4)
     large, fast = recorded("large", 2.0), recorded("fast", 1.0, more=6.0)
     heavy = recorded("heavy", 1.0, known={"mass.m": 4.0})
 
@@ -104,7 +105,7 @@ def test_records_of_one_kind_are_left_out_together():
     assert names(groups_of([one, large, fast], ["l*", "*"])) == [["large"], ["one", "fast"]]
     folds = folds_of([one, large, late], ["x"], groups=groups_of([one, large, late], None))
     assert [[e.name for e in f] for f in folds] == [["one 0 s", "late 0 s"], ["large 0 s"]]
-    with pytest.raises(jfric.ProblemError, match="groups: 'fast' matches none of 'o.', 'l.'"):
+    with pytest.raises(jfric.ProblemError, match=r"groups: 'fast' matches none of 'o.', 'l.'"):
         groups_of([one, large, fast], ["o*", "l*"])
     with pytest.raises(jfric.ProblemError, match="groups: all 2 records are in one group"):
         groups_of([one, late], "excitation")
@@ -141,8 +142,9 @@ def test_a_record_that_tells_two_laws_apart():
         np.minimum(piece.t[0] + found.speed * (piece.t - piece.t[0]), piece.t[-1]),
         piece.t, piece.u["load.drive.F"])})  # fmt: skip
     x = [
-        prepare(jfric.SampledModel(p), replay, {"mass.m": jfric.Free(1.0, 4.0)})
-        .objective.predict(np.array([[2.0]]))[0, 0, :, 0]
+        prepare(jfric.SampledModel(p), replay, {"mass.m": jfric.Free(1.0, 4.0)}).objective.predict(
+            np.array([[2.0]])
+        )[0, 0, :, 0]
         for p in (slides, damped)
     ]
     assert found.there == pytest.approx(np.sqrt(np.mean((x[0] - x[1]) ** 2)) / 0.05, rel=1e-6)
@@ -356,6 +358,39 @@ def test_a_file_says_what_is_free(tmp_path):
     wrong = LOOP.replace('"8 kg"]', '"8 m"]')
     with pytest.raises(jfric.ProblemError, match=r"mass.m.between\[2\]: found 'm' .a length"):
         loads(wrong)
+
+
+def test_what_friction_buys_is_the_error_of_a_linear_model():
+    """Of a motion with a spring and a damper, that model is as good; of one with friction, not."""
+    t = 5e-3 * np.arange(1600)
+    force = 8.0 * np.sin(3.0 * t) + 3.0 * np.sin(7.1 * t)
+    state, matrix = np.zeros(2), np.array([[0.0, 1.0], [-8.0 / M, -2.0 / M]])
+    step, held = expm(5e-3 * matrix), []
+    drive = np.linalg.solve(matrix, (step - np.eye(2)) @ [0.0, 1.0 / M])
+    for f in force:
+        held.append(state[0])
+        state = step @ state + drive * (f + 0.5)
+    laws = {"Coulomb": driven(force, M, (FC, FC), 5e-3), "linear": np.array(held)}
+    noisy = force + 0.02 * np.random.default_rng(0).normal(size=t.size)
+    for truth, x in laws.items():
+        data = jfric.Experiment(t, {"load.drive.F": noisy}, {"x": x})
+        found = jfric.compare_laws(
+            axis(), data, {"mass.m": jfric.Free(0.5, 8.0)}, laws=["Coulomb", "linear"],
+            fitted_to="inverse dynamics", criteria=["inverse dynamics", "open loop"], folds=2,
+        )  # fmt: skip
+        assert found.recommended == truth
+        if truth == "linear":
+            assert found.worth is None
+            own = found.fitted.values
+            assert own["parameters.stiffness"] == pytest.approx(8.0, rel=0.02)
+            assert own["parameters.F_v"] == pytest.approx(2.0, rel=0.02)
+            assert own["parameters.offset"] == pytest.approx(0.5, rel=0.05)
+        else:
+            times = float(found.worth.split("law: ")[1].split(" by")[0])
+            mean = found.criterion("inverse dynamics").differences.mean
+            assert times == pytest.approx(mean[1] / mean[0], rel=1e-2)
+            assert times > 5.0
+            assert found.worth in str(found)
 
 
 @pytest.mark.parametrize("end", ["rises", "upper", "init"])

@@ -113,8 +113,8 @@ LOSSES = {loss.word: loss for loss in (Squares, Huber, SoftL1, Cauchy)}
 
 #: Members of one call: few for a single fit, many for studies of more than ``MANY`` members.
 FEW_MEMBERS, MANY_MEMBERS, MANY = 16, 256, 512
-#: Experiments of calls, together, after which a program is compiled once more, for speed: until
-#: then a quickly compiled one, six times as slow, takes less time in all.
+#: Motions and their derivatives, over all calls, after which a program is compiled once more, for
+#: speed: until then a quickly compiled one, six times as slow, takes less time in all.
 SOON = 256
 #: Members without derivatives that cores share, and the fewest of one call.
 PLAIN_MEMBERS, FEWEST = 64, 8
@@ -174,6 +174,8 @@ class Objective:
         self.residual, self.loss = residual, loss or Squares()
         #: (E, m, k): measured values, and their weights (zero: missing).
         self.measured = np.asarray(jax.jit(jax.vmap(model.target))(data))
+        #: Members of one call for few of them, unless a call says another number.
+        self.members: int | None = None
         self._work = 0
         self.weight = weight
         one_hot = layout.columns[..., None] == np.arange(layout.size)
@@ -238,7 +240,7 @@ class Objective:
         return self._in_chunks(call, x, (None, None), chunk)[0]
 
     def _predict(self, x):
-        # Quick options make many small kernels: quick to compile, but long loops take twice as long.
+        # Quick options make many small kernels: long loops take twice as long.
         if self.model.is_long:
             options = no_options
         else:
@@ -248,7 +250,9 @@ class Objective:
     def _in_chunks(self, call, x, own, chunk, whole=False):
         x = np.atleast_2d(np.asarray(x, float))
         count = x.shape[0]
-        size = 1 if self.model.is_long and not whole else chunk or chunk_of(count)
+        few = self.members if count <= MANY else None
+        size = chunk or few or chunk_of(count)
+        size = 1 if self.model.is_long and not whole else size
         shared = (self.measured, self.weight)
         local = self.layout.local(x)
 
@@ -262,7 +266,7 @@ class Objective:
             return [np.asarray(f)[: count - first] for f in found]
 
         firsts = range(0, count, size)
-        self._work += len(firsts) * self.measured.shape[0]
+        self._work += len(firsts) * self.measured.shape[0] * (1 + local.shape[-1])
         if len(firsts) == 1:
             return run(0)
         parts = list(_pool().map(run, firsts))

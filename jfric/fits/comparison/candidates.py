@@ -6,6 +6,7 @@ With ``v = |gamma_T|``, and all coefficients for each direction of sliding from 
     viscous            F_v v
     Coulomb            F_c
     Coulomb + viscous  F_c + F_v v
+    linear             F_v v, and a spring and a constant force: no friction, but any linear motion
     asymmetric         F_c(+-) + F_v(+-) v
     Stribeck           F_c(+-) + F_v(+-) v + F_s exp(-(v/v_s)^2)
     load-dependent     the last, times 1 + a |f|, with the sum f of all other forces
@@ -16,7 +17,8 @@ With ``v = |gamma_T|``, and all coefficients for each direction of sliding from 
     LuGre              bristle with Stribeck's curve, without its own damping sigma1, and F_v v
     curve              values at knots, each direction, as smooth as the data ask for
 
-with the displacement ``s``. Jenkins, Dahl, Bouc-Wen and LuGre remember: they are springs before
+with the displacement ``s``. "linear" shows what friction buys: it is a state space of the order
+two with free stiffness, damping and mean, beside what the problem has. Jenkins, Dahl, Bouc-Wen and LuGre remember: they are springs before
 they slide.
 
 "load-dependent" is a law of :class:`jfric.Friction` with a load: it is a candidate where all other
@@ -33,11 +35,20 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.fits.comparison.result import LINEAR
 from jfric.fits.curve_prior import with_elements
 from jfric.fits.free import Free
 from jfric.system.bristle import BRISTLES, BoucWen, Dahl, LuGre
 from jfric.system.description import element_label
-from jfric.system.elements import SECTIONS, AbstractForce, Damper, Friction, Lagrangian
+from jfric.system.elements import (
+    SECTIONS,
+    AbstractForce,
+    Damper,
+    Friction,
+    Lagrangian,
+    Load,
+    Spring,
+)
 from jfric.system.features import FEATURES, require_features
 from jfric.system.functions import Constant
 from jfric.system.hysteresis import HYSTERESIS, Jenkins
@@ -107,10 +118,12 @@ def candidate_laws(
     if not size > 0.0:
         raise ProblemError(f"friction: found a friction of {size:g}, a positive start is needed")
     damping = sum(float(d.c) for d in resolved.section("damper").values())
-    candidates = _plain(size, damping, speed)
+    if element.direction is None or element.belt is not None or element.redirected:
+        travel = period = None
+    candidates = _plain(size, damping, speed, travel)
     if not loads or not _carried(problem):
         del candidates["load-dependent"]
-    candidates |= _more(element, candidates, size, travel, period)
+    candidates |= _more(candidates, size, travel, period)
     return [
         Candidate(
             title,
@@ -123,9 +136,11 @@ def candidate_laws(
     ]
 
 
-def _plain(size: float, damping: float, speed: float) -> dict[str, dict[str, Free]]:
+def _plain(
+    size: float, damping: float, speed: float, travel: float | None
+) -> dict[str, dict[str, Free]]:
     """Coefficients of laws without memory, for friction and dampers of a certain ``size`` at the
-    ``speed``."""
+    ``speed``; the linear one for a ``travel``."""
     low, high = (part * size for part in RANGE)
     # Dampers are removed: their present sum is the start of the viscous part.
     damping = min(max(damping or size / speed, low / speed), high / speed)
@@ -139,10 +154,19 @@ def _plain(size: float, damping: float, speed: float) -> dict[str, dict[str, Fre
     }
     # At most half of the transmitted force is lost; the fit begins at a thousandth of this bound.
     grow = {"kappa": Free(0.0, 1.0 / size, init=1e-3 / size, scale="linear")}
+    linear = {}
+    if travel is not None:
+        stiff, most = high / travel, 10.0 * size
+        linear[LINEAR] = {
+            "F_v": rate,
+            "stiffness": Free(0.0, stiff, init=1e-3 * stiff, scale="linear"),
+            "offset": Free(-most, most, init=1e-3 * most, scale="linear"),
+        }
     return {
         "viscous": {"F_v": alone},
         "Coulomb": {"F_c": force},
         "Coulomb + viscous": {"F_c": force, "F_v": rate},
+        **linear,
         "asymmetric": sided,
         "Stribeck": sided | fall,
         "load-dependent": sided | fall | grow,
@@ -150,7 +174,6 @@ def _plain(size: float, damping: float, speed: float) -> dict[str, dict[str, Fre
 
 
 def _more(
-    element: Friction,
     given: Mapping[str, Mapping[str, Free]],
     size: float,
     travel: float | None,
@@ -158,8 +181,6 @@ def _more(
 ) -> dict[str, dict[str, Free]]:
     """Coefficients of friction that repeats along the way, and of laws that remember."""
     found: dict[str, dict[str, Free]] = {}
-    if element.direction is None or element.belt is not None or element.redirected:
-        return found
     plain = dict(given[_BEGINNING])
     if period is not None:
         wave = Free(-0.5, 0.5, init=0.0, scale="linear")
@@ -218,7 +239,11 @@ def _with_law(problem: Problem, name: str, element: Friction, free: Mapping[str,
     if "period" in free:
         wave: Any = ("$cosine",), ("$sine",)
         load = {"position": PeriodicFactor("$period", *wave)}
-    changed = {"friction": {name: replace(element, law=law, **load)}}
+    changed: dict[str, dict[str, Any]] = {"friction": {name: replace(element, law=law, **load)}}
+    if "stiffness" in free:
+        w: Any = element.direction
+        own = f"{name}_linear"
+        changed |= {"spring": {own: Spring(w, "$stiffness")}, "load": {own: Load(w, "$offset")}}
     # Bounds are checked one by one: a low F_c beside a negative F_s is no friction.
     numbers = {k: 0.0 if k == "F_s" else f.init for k, f in free.items()}
     return with_elements(problem, changed, {**problem.parameters, **numbers}, ("damper",))

@@ -142,7 +142,9 @@ def compare_laws(
         controller = full_controller(problem, controller)
         controller, chosen = with_found_delay(controller, chosen, kept)
         told = remarks_of(chosen)
-    several = [k for k, x in {"groups": groups, "folds": folds, "lap": lap}.items() if x is not None]
+    several = [
+        k for k, x in {"groups": groups, "folds": folds, "lap": lap}.items() if x is not None
+    ]
     if len(several) > 1:
         raise ProblemError(f"{several[0]}: found {' and '.join(several)}, give one of them")
     kinds = kinds_of(chosen)
@@ -275,8 +277,8 @@ class _Comparison:
         return Fitted(problem, values, {k: intervals[k] for k in values})
 
     def telling(self, found: LawComparison, one_kind: bool) -> NextRecord | None:
-        """The record that would tell the recommended law, or the best one, from the next best: where
-        both are as good, or ``one_kind`` of records says less than another one would."""
+        """The record that would tell the recommended law, or the best one, from the next best:
+        where both are as good, or ``one_kind`` of records says less than another one would."""
         simulated = [c for c in found.criteria if c.name in (CLOSED, OPEN)]
         judge = (simulated or found.criteria)[0]
         order = [int(i) for i in np.argsort(judge.differences.mean, kind="stable")]

@@ -20,7 +20,7 @@ from jfric.fits.data.experiment import Experiment
 from jfric.fits.memory import without_history
 from jfric.fits.sampled_model import REFERENCE
 
-#: Relative difference up to which two records are of one kind: some two fifths in size or frequency.
+#: Relative difference up to which two records are of one kind: in size or frequency.
 SAME = 0.4
 #: Middles of the bands in octaves of 1 Hz, and their half width in octaves.
 OCTAVES, WIDTH = np.arange(-12, 21), 2.0

@@ -25,6 +25,8 @@ from jfric.fits.comparison.next_record import NextRecord
 from jfric.numerics.printing import printable
 from jfric.system.problem import Problem
 
+#: Name of the law without friction that has any other linear force.
+LINEAR = "linear"
 #: Relative difference of errors below which two laws are equally good, however certain it is.
 NEGLIGIBLE = 0.01
 #: Standard errors within which a law is as good as the best where several criteria have to agree,
@@ -249,8 +251,9 @@ class LawComparison:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings: records of one kind, criteria that contradict each other, parameters that trade, remarks of any law,
-        and effects missing in the recommended law, or in the last law if none is recommended."""
+        """Warnings: records of one kind, criteria that contradict each other, parameters that
+        trade, remarks of any law, and effects missing in the recommended law, or in the last law if
+        none is recommended."""
         said = [*self.remarks, *filter(None, [self.next_record]), *self.verdict.warnings]
         said = [str(text) for text in said]
         for law in self.laws:
@@ -260,6 +263,24 @@ class LawComparison:
         law = self.laws[-1 if found is None else found]
         said += [f"{law.name}: {test}" for test in law.tests if test.significant]
         return tuple(said)
+
+    @property
+    def worth(self) -> str | None:
+        """A sentence with the errors of the linear model beside those of the recommended law, so
+        that one sees what friction buys; None where either is missing."""
+        names = [law.name for law in self.laws]
+        if LINEAR not in names or self.recommended in (None, LINEAR):
+            return None
+        one, other = names.index(LINEAR), names.index(str(self.recommended))
+        means = {c.name: c.differences.mean for c in self.criteria}
+        times = [
+            f"{mean[one] / mean[other]:.3g} by {name}"
+            for name, mean in means.items()
+            if np.isfinite(mean[one]) and mean[other] > 0.0
+        ]
+        if not times:
+            return None
+        return f"errors of a linear model in parts of those of this law: {', '.join(times)}"
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows: mean error of each law by each criterion, and its difference from the
@@ -297,6 +318,7 @@ class LawComparison:
             lines.append(self.verdict.reason)
         else:
             lines.append(f"recommended: {name}, {self.verdict.reason}")
+            lines += filter(None, [self.worth])
         if self.fitted is not None:
             lines += ["fitted to all records, with 95 % intervals:", *aligned_values(self.fitted)]
         return "\n".join([*lines, *(f"- {said}" for said in self.warnings)])

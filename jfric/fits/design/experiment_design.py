@@ -128,9 +128,10 @@ def design_experiment(
     all by default; the others are estimated, too. ``rival``: the same system with another law and
     its fitted numbers; the input then tells both laws apart, whatever values the parameters
     ``free`` take: the share of the rival in the predictions, ``rival.share``, becomes a parameter
-    and the only one that matters (A. C. Atkinson, Biometrika 59, 1972). ``worst_of``: number of parameter vectors that
-    the input has to suit, of which the worst counts: the first start and a Sobol sample between the
-    bounds, or of the priors where there are some. ``seed``: of the samples. ``options``: of
+    and the only one that matters (A. C. Atkinson, Biometrika 59, 1972). ``worst_of``: number of
+    parameter vectors that the input has to suit, of which the worst counts: the first start and a
+    Sobol sample between the bounds, or of the priors where there are some. ``seed``: of the
+    samples. ``options``: of
     :func:`jfric.fit`, such as ``solver``.
 
     Raises :class:`jfric.ProblemError` for a design that cannot be computed. Source of the criteria:

@@ -43,13 +43,11 @@ class DirectSearch(AbstractOptimiser):
     max_iterations: int = 200
 
     def minimise(self, objective, x0, seed, watch=nobody):
-        layout, most = objective.layout, self.max_iterations
-
-        def cost(x):
-            return objective.normal(x).cost
-
+        layout, most, costs = objective.layout, self.max_iterations, objective.costs
         found = [
-            direct_search(cost, layout, x, seed=seed + i, generations=most, width=WIDE, watch=watch)
+            direct_search(
+                costs, layout, x, seed=seed + i, generations=most, width=WIDE, watch=watch
+            )
             for i, x in enumerate(x0)
         ]
         x, least = np.stack([f[0] for f in found]), np.array([f[1] for f in found])
