@@ -17,9 +17,9 @@ With ``v = |gamma_T|``, and all coefficients for each direction of sliding from 
     LuGre              bristle with Stribeck's curve, without its own damping sigma1, and F_v v
     curve              values at knots, each direction, as smooth as the data ask for
 
-with the displacement ``s``. "linear" shows what friction buys: it is a state space of the order
-two with free stiffness, damping and mean, beside what the problem has. Jenkins, Dahl, Bouc-Wen and LuGre remember: they are springs before
-they slide.
+with the displacement ``s``. "linear" shows what friction buys: it is a state space of order two
+with free stiffness, damping and mean, beside what the problem has. Jenkins, Dahl, Bouc-Wen and
+LuGre remember: they are springs before they slide.
 
 "load-dependent" is a law of :class:`jfric.Friction` with a load: it is a candidate where all other
 forces have names. The curve is made by :func:`curve_candidate`.
