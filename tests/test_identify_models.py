@@ -64,6 +64,14 @@ def test_minimum_at_a_jump_is_refined_without_derivatives_and_said():
     assert "without derivatives" in result.remarks[0]
 
 
+def test_many_parameters_at_a_jump_are_not_searched_without_derivatives():
+    data, _ = measured(13)
+    ranges = free(13) | {"a0": jfric.Free(0.01, 0.9)}
+    result = jfric.fit(Polynomial(jump=0.5), data, ranges, starts=1)
+    assert result.outcome == Outcome.STALLED
+    assert "for at most 12 free parameters" in result.remarks[0]
+
+
 class Coarse(Polynomial):
     """Steps that are too long add 0.3 to each prediction."""
 

@@ -199,3 +199,66 @@ def test_files_say_which_number_belongs_to_which_record(tmp_path):
     config.write_text(text.replace("controller.kp", "controller.kq"))
     with pytest.raises(jfric.ProblemError, match=r"no parameter 'controller.kq'"):
         jfric.read_experiments(config, [slow])
+
+
+def elastic(drag=1.0, **more):
+    """A motor that turns a load by a shaft, both with friction."""
+    return jfric.Problem(
+        {"motor": "rotation", "arm": "rotation"},
+        {
+            "mass": {"rotor": jfric.Mass("motor", 0.05), "arm": jfric.Mass("arm", 0.2)},
+            "spring": jfric.Spring({"motor": 1.0, "arm": -1.0}, 60.0),
+            "damper": jfric.Damper({"motor": 1.0, "arm": -1.0}, 0.3),
+            "friction": {
+                "rotor": jfric.Friction("motor", limit=0.3),
+                "arm": jfric.Friction("arm", limit=drag),
+            },
+            "load": {"drive": jfric.Load("motor", 0.0)},
+            **more,
+        },
+        time=3.0,
+    )
+
+
+PD = {"kp": 20.0, "kd": 1.5}
+
+
+def elastic_record():
+    """What the loop does with the period 10 ms, and a friction of 0.5 N m of the arm."""
+    t = 1e-2 * np.arange(300)
+    r = 0.6 * np.sin(2.5 * t) + 0.3 * np.sin(6.1 * t)
+    loop = jfric.Controller("motor", "load.drive", period=1e-2,
+                            reference=jfric.functions.Steps(t[1:], r), **PD)  # fmt: skip
+    found = jfric.simulate(elastic(0.5, controller=loop), ts=t)
+    assert found.ok
+    u = {"load.drive.F": found.commands[:, 0], "controller.reference": r}
+    y = {"motor": found.q[:, 0], "arm": found.q[:, 1]}
+    return jfric.Experiment(t, u, y, x0={"motor": (0.0, 0.0), "arm": (0.0, 0.0)}, sigma=1e-3)
+
+
+@pytest.mark.slow
+def test_a_loop_of_two_bodies_with_two_frictions_acts_at_the_samples_of_the_record():
+    data, controller = elastic_record(), jfric.Controller("motor", "load.drive", **PD)
+    free = {
+        "friction.arm.limit": jfric.Free(0.1, 2.0),
+        "friction.rotor.limit": jfric.Free(0.1, 1.0),
+    }
+    residual = jfric.ClosedLoop(controller)
+    task = prepare(elastic(), data, free, residual=residual)
+    true = np.array([[0.5, 0.3]])
+    predicted = task.objective.predict(true)[0, 0, :, 0]
+    np.testing.assert_allclose(predicted, data.u["load.drive.F"], atol=1e-7)
+    found = jfric.fit(elastic(), data, free, residual=residual, starts=1)
+    assert found.values["friction.arm.limit"] == pytest.approx(0.5, abs=1e-3)
+    assert found.values["friction.rotor.limit"] == pytest.approx(0.3, abs=1e-3)
+
+
+def test_samples_of_such_a_loop_are_even():
+    t = np.r_[0.0, 0.01, 0.025, 0.03]
+    still = np.zeros(4)
+    data = jfric.Experiment(t, {"load.drive.F": still, "controller.reference": still},
+                            {"motor": t, "arm": t})  # fmt: skip
+    controller = jfric.Controller("motor", "load.drive", **PD)
+    with pytest.raises(jfric.ProblemError, match=r"t: found steps from 0.005 s to 0.015 s; a cont"):
+        prepare(elastic(), data, {"friction.arm.limit": jfric.Free(0.1, 2.0)},
+                residual=jfric.ClosedLoop(controller))  # fmt: skip

@@ -13,6 +13,7 @@ from jfric.fits.free import Layout
 from jfric.fits.objective import Objective, Squares, failed
 from jfric.fits.optimise.descents import LevenbergMarquardt, Members, Outcome
 from jfric.fits.optimise.direct_search import (
+    MOST,
     Cloud,
     direct_search,
     explored,
@@ -100,7 +101,14 @@ def _least(task: Task, minimise: Minimiser, x0: np.ndarray, seed: int) -> Minimu
             task.estimate_noise(members.x[best])
             members, best = minimise(members.x[best][None], "with the noise"), 0
     vector, cost, remarks = members.x[best], float(members.cost[best]), ()
-    if members.outcome[best] == Outcome.STALLED:
+    stalled = members.outcome[best] == Outcome.STALLED
+    if stalled and layout.size > MOST:
+        said = (
+            "the cost jumps or has a kink at its minimum: intervals from derivatives do not hold "
+            f"there; a search without derivatives is tried for at most {MOST} free parameters"
+        )
+        remarks = (said,)
+    elif stalled:
         before = cost
         vector, cost, generations = direct_search(objective.costs, layout, vector, seed=seed)
         said = (

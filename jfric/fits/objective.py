@@ -161,6 +161,9 @@ class Misfit(eqx.Module):
 class Objective:
     """Cost of parameters ``x`` (B, P): of the model's predictions for all experiments."""
 
+    #: Beside its fields: how calls are computed, which is no part of the cost.
+    __slots__ = ("__dict__", "__weakref__", "_work", "members")
+
     def __init__(
         self,
         model: AbstractModel,

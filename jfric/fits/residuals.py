@@ -13,6 +13,7 @@ import equinox as eqx
 import numpy as np
 
 from jfric.errors import ProblemError, require_one_of
+from jfric.fits.curve_prior import with_elements
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.force_balance import at_even_steps, smooth_motion
 from jfric.fits.free import Free, full_controller
@@ -146,7 +147,8 @@ class ClosedLoop(AbstractResidual):
 
     ``controller``: of the loop, by default that of the problem; its numbers are parameters
     (``controller.kp``). One of the problem with a ``period`` has samples of its own and is
-    simulated by the event-driven solver; for any other the samples are those of the record, and its
+    simulated by the event-driven solver; for any other the samples are those of the record, which
+    are even where several degrees of freedom or frictions take the event-driven solver, too, and its
     delay is the one that the records show, with a remark if that is not the given one: give
     ``Experiment.known`` or a free parameter ``controller.delay`` for another. ``states``: where
     elements that remember begin, as in :class:`jfric.InverseDynamics`::
@@ -175,6 +177,10 @@ class ClosedLoop(AbstractResidual):
         if samples:
             controller, experiments = with_found_delay(controller, experiments, free)
         controller = _remembering(controller, free)
+        if samples and not is_one_degree(eqx.filter_eval_shape(assemble, opened)):
+            controller = replace(controller, period=_step_of(experiments))
+            problem = with_elements(opened, {"controller": {"controller": controller}})
+            samples = False
         chosen = [closed_loop(e, controller) for e in experiments]
         for i, e in enumerate(chosen):
             if controller.drives not in e.y:
@@ -341,6 +347,18 @@ class SteadyStates(AbstractResidual):
 RESIDUALS = {
     r.word: r for r in (Outputs, ClosedLoop, Windows, LoopAndWindows, InverseDynamics, SteadyStates)
 }
+
+
+def _step_of(experiments: Sequence[Experiment]) -> float:
+    """The one step of all records [s], at which a controller without a period acts."""
+    steps = np.concatenate([np.diff(e.t) for e in experiments])
+    step = float(np.median(steps))
+    if np.any(np.abs(steps - step) > 1e-6 * step):
+        raise ProblemError(
+            f"t: found steps from {steps.min():g} s to {steps.max():g} s; a controller without a "
+            "period acts at the samples of the records, which must be even for this system"
+        )
+    return step
 
 
 def _begun(window: Experiment, controller: Controller) -> Experiment:
