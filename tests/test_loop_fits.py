@@ -229,10 +229,11 @@ def elastic_record():
     r = 0.6 * np.sin(2.5 * t) + 0.3 * np.sin(6.1 * t)
     loop = jfric.Controller("motor", "load.drive", period=1e-2,
                             reference=jfric.functions.Steps(t[1:], r), **PD)  # fmt: skip
-    found = jfric.simulate(elastic(0.5, controller=loop), ts=t)
-    assert found.ok
-    u = {"load.drive.F": found.commands[:, 0], "controller.reference": r}
-    y = {"motor": found.q[:, 0], "arm": found.q[:, 1]}
+    found = jfric.simulate(elastic(0.5, controller=loop), ts=np.r_[t, 3.0])
+    found.check()
+    # The command of a sample is the one that acts after it.
+    u = {"load.drive.F": found.commands[1:, 0], "controller.reference": r}
+    y = {"motor": found.q[:-1, 0], "arm": found.q[:-1, 1]}
     return jfric.Experiment(t, u, y, x0={"motor": (0.0, 0.0), "arm": (0.0, 0.0)}, sigma=1e-3)
 
 

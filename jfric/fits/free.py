@@ -319,4 +319,4 @@ def _function(problem: Problem, name: str) -> str:
 def full_controller(problem: Problem, controller: Controller) -> Controller:
     """``controller`` with the full path of the load that it drives."""
     drives = controller.drives
-    return replace(controller, drives=find_function(problem, drives) or drives)
+    return replace(controller, drives=target(problem, drives) or drives)

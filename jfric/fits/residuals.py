@@ -147,9 +147,9 @@ class ClosedLoop(AbstractResidual):
 
     ``controller``: of the loop, by default that of the problem; its numbers are parameters
     (``controller.kp``). One of the problem with a ``period`` has samples of its own and is
-    simulated by the event-driven solver; for any other the samples are those of the record, which
-    are even where several degrees of freedom or frictions take the event-driven solver, too, and its
-    delay is the one that the records show, with a remark if that is not the given one: give
+    simulated by the event-driven solver; for any other the samples are those of the record (even
+    ones for several degrees of freedom or frictions, which take that solver, too), and its delay is
+    the one that the records show, with a remark if that is not the given one: give
     ``Experiment.known`` or a free parameter ``controller.delay`` for another. ``states``: where
     elements that remember begin, as in :class:`jfric.InverseDynamics`::
 
