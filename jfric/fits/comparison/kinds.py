@@ -141,6 +141,6 @@ def _differ(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> float:
     """Largest relative difference of what drives two records."""
     if one.keys() != other.keys():
         return np.inf
-    sizes = [max(np.linalg.norm(x), np.linalg.norm(other[k])) for k, x in one.items()]
-    off = [np.linalg.norm(x - other[k]) for k, x in one.items()]
+    sizes = [float(max(np.linalg.norm(x), np.linalg.norm(other[k]))) for k, x in one.items()]
+    off = [float(np.linalg.norm(x - other[k])) for k, x in one.items()]
     return max((d / s for d, s in zip(off, sizes, strict=True) if s > 0.0), default=0.0)

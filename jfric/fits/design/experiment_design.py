@@ -218,8 +218,8 @@ def _task(problem, rival, inputs, free, limits, times, sigma, options) -> Task:
     simulation = Simulation(options.pop("solver", None), options.pop("hold", "zero"))
     paths = tuple(_path(problem, path) for path in inputs)
     free = {**full_free(problem, free), SHARE: RANGE}
-    models = (simulation.model(p) for p in (problem, build(rival)))
-    return prepare(Rivals(*models, paths), plan, free, **options)
+    both = Rivals(simulation.model(problem), simulation.model(build(rival)), paths)
+    return prepare(both, plan, free, **options)
 
 
 def _path(problem: Problem, path: str) -> str:
