@@ -360,6 +360,7 @@ def test_a_file_says_what_is_free(tmp_path):
         loads(wrong)
 
 
+@pytest.mark.slow
 def test_what_friction_buys_is_the_error_of_a_linear_model():
     """Of a motion with a spring and a damper, that model is as good; of one with friction, not."""
     t = 5e-3 * np.arange(1600)

@@ -96,7 +96,7 @@ def compare_laws(
     integral, else windows. The delay of a controller is the one
     that the records show, as for :class:`jfric.ClosedLoop`.
 
-    Each fit leaves out one of the ``groups`` of records: ``"file"``, each alone; ``"excitation"``,
+    Each fit leaves out one of the ``groups`` of ``experiments``: ``"file"``, each alone; ``"excitation"``,
     all of one kind; or patterns of their names, one for each group. By default kinds, if there are
     several, else each record, if there are at least three. ``folds`` pieces of each record (four of
     fewer records) or laps of ``lap`` [s] are left out instead. Where all records are of one kind,
