@@ -93,11 +93,11 @@ def compare_laws(
     (over the whole of a held-out piece); all that the records allow by default. ``fitted_to``: the
     criterion that is minimised, by default ``"closed loop and windows"``
     (:class:`jfric.LoopAndWindows`) where there is a controller, its force alone where that has an
-    integral, else windows. The delay of a controller is the one
-    that the records show, as for :class:`jfric.ClosedLoop`.
+    integral, else windows. The delay of a controller is the one that the records show, as for
+    :class:`jfric.ClosedLoop`.
 
-    Each fit leaves out one of the ``groups`` of ``experiments``: ``"file"``, each alone; ``"excitation"``,
-    all of one kind; or patterns of their names, one for each group. By default kinds, if there are
+    Each fit leaves out one of the ``groups`` of ``experiments``: ``"file"``, each alone;
+    ``"excitation"``, all of one kind; or patterns of their names, one for each group. By default kinds, if there are
     several, else each record, if there are at least three. ``folds`` pieces of each record (four of
     fewer records) or laps of ``lap`` [s] are left out instead. Where all records are of one kind,
     or the next best law is as good, ``next_record`` of the result tells them apart. Laws are
