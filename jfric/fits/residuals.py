@@ -33,6 +33,7 @@ from jfric.fits.sampled_model import (
     SampledModel,
     closed_loop,
     in_loop,
+    step_of,
     with_found_delay,
 )
 from jfric.fits.steady_model import SteadyModel
@@ -178,7 +179,7 @@ class ClosedLoop(AbstractResidual):
             controller, experiments = with_found_delay(controller, experiments, free)
         controller = _remembering(controller, free)
         if samples and not is_one_degree(eqx.filter_eval_shape(assemble, opened)):
-            controller = replace(controller, period=_step_of(experiments))
+            controller = replace(controller, period=step_of(experiments))
             problem = with_elements(opened, {"controller": {"controller": controller}})
             samples = False
         chosen = [closed_loop(e, controller) for e in experiments]
@@ -347,18 +348,6 @@ class SteadyStates(AbstractResidual):
 RESIDUALS = {
     r.word: r for r in (Outputs, ClosedLoop, Windows, LoopAndWindows, InverseDynamics, SteadyStates)
 }
-
-
-def _step_of(experiments: Sequence[Experiment]) -> float:
-    """The one step of all records [s], at which a controller without a period acts."""
-    steps = np.concatenate([np.diff(e.t) for e in experiments])
-    step = float(np.median(steps))
-    if np.any(np.abs(steps - step) > 1e-6 * step):
-        raise ProblemError(
-            f"t: found steps from {steps.min():g} s to {steps.max():g} s; a controller without a "
-            "period acts at the samples of the records, which must be even for this system"
-        )
-    return step
 
 
 def _begun(window: Experiment, controller: Controller) -> Experiment:

@@ -268,6 +268,18 @@ def without_reference(experiment: Experiment) -> Experiment:
     return dataclasses.replace(experiment, u=u)
 
 
+def step_of(experiments: Sequence[Experiment]) -> float:
+    """The one step of all records [s], at which a controller without a period acts."""
+    steps = np.concatenate([np.diff(e.t) for e in experiments])
+    step = float(np.median(steps))
+    if np.any(np.abs(steps - step) > 1e-6 * step):
+        raise ProblemError(
+            f"t: found steps from {steps.min():g} s to {steps.max():g} s; a controller without a "
+            "period acts at the samples of the records, which must be even for this system"
+        )
+    return step
+
+
 def _of_motion(problem: Problem, name: str) -> bool:
     with within(f"y.{name}: "):
         return find_signal(problem, name).of_motion

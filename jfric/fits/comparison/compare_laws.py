@@ -97,16 +97,16 @@ def compare_laws(
     :class:`jfric.ClosedLoop`.
 
     Each fit leaves out one of the ``groups`` of ``experiments``: ``"file"``, each alone;
-    ``"excitation"``, all of one kind; or patterns of their names, one for each group. By default kinds, if there are
-    several, else each record, if there are at least three. ``folds`` pieces of each record (four of
-    fewer records) or laps of ``lap`` [s] are left out instead. Where all records are of one kind,
-    or the next best law is as good, ``next_record`` of the result tells them apart. Laws are
-    compared by the differences of their errors on the same folds; the standard error of their mean
-    allows for the overlap of the fitted data (Nadeau and Bengio 2003), and correlation within a
-    fold does not affect it. The smoothness of the curve, one number, is chosen on the first fold's
-    records alone. The recommendation is the simplest law within two standard errors of the best, or
-    within 1 % of its error, by every criterion, or else by all criteria that were not fitted, or
-    none. The recommended law is fitted once more, to all records.
+    ``"excitation"``, all of one kind; or patterns of their names, one for each group. By default
+    kinds, if there are several, else each record, if there are at least three. ``folds`` pieces of
+    each record (four of fewer records) or laps of ``lap`` [s] are left out instead. Where all
+    records are of one kind, or the next best law is as good, ``next_record`` of the result tells
+    them apart. Laws are compared by the differences of their errors on the same folds; the standard
+    error of their mean allows for the overlap of the fitted data (Nadeau and Bengio 2003), and
+    correlation within a fold does not affect it. The smoothness of the curve, one number, is chosen
+    on the first fold's records alone. The recommendation is the simplest law within two standard
+    errors of the best, or within 1 % of its error, by every criterion, or else by all criteria that
+    were not fitted, or none. The recommended law is fitted once more, to all records.
 
     ``starts``, ``max_iterations``, ``hold``: as in :func:`jfric.fit`; every fit also starts from
     the results of the simpler laws. ``announce``: called with the name of each step. Raises
