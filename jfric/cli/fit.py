@@ -259,8 +259,9 @@ class CompareSettings(options.OnSystem):
     )
     law: list[str] | None = setting(
         "One of the laws that are compared: viscous, Coulomb, 'Coulomb + viscous', linear (no "
-        "friction, but stiffness, damping and mean), asymmetric, Stribeck, load-dependent, curve, position (with --period), or with memory: Jenkins, Dahl, "
-        "Bouc-Wen, LuGre. Repeatable; all without memory unless given.",
+        "friction, but stiffness, damping and mean), asymmetric, Stribeck, load-dependent, curve, "
+        "position (with --period), or with memory: Jenkins, Dahl, Bouc-Wen, LuGre. Repeatable; all "
+        "without memory unless given.",
         metavar="NAME",
     )
     criterion: list[str] | None = setting(
