@@ -317,6 +317,26 @@ def test_a_free_base_keeps_its_mass(tmp_path):
     assert float(mass[0, 0]) == pytest.approx(8.0, rel=1e-14)
 
 
+def test_inertias_count_that_the_links_have_together(tmp_path):
+    """Base links of walking robots often have no inertia of their own, or one that no body has."""
+    dummy = """<link name="foot"><inertial><mass value="1e-6"/><inertia ixx="1e-6" ixy="1e-6"
+        ixz="1e-6" iyy="1e-6" iyz="1e-6" izz="1e-6"/></inertial></link>
+        <link name="frame"/><link name="trunk"><inertial><origin xyz="0 0 0.1" rpy="0 0 1.5708"/>
+        <mass value="5"/><inertia ixx="1" iyy="2" izz="1.5" ixy="0" ixz="0" iyz="0"/></inertial>
+        </link><joint name="a" type="fixed"><parent link="foot"/><child link="trunk"/></joint>
+        <joint name="b" type="fixed"><parent link="foot"/><child link="frame"/></joint>"""
+    found = robot(tmp_path, ARM.replace('<link name="foot"/>', dummy), base="free")
+    problem = jfric.Problem([], found.elements, initial=found.initial)
+    tree = energies(problem.resolved())["links"]
+    assert float(tree.moment[3, 3]) == pytest.approx(5.000001, rel=1e-14)
+    np.testing.assert_allclose(found.elements["link"]["trunk"].J[:3], (2.0, 1.0, 1.5), atol=1e-9)
+    alone = ARM.replace('ixx="0.02" iyy="0.02" izz="0.001"', 'ixx="0.02" iyy="0.02" izz="0.05"')
+    with pytest.raises(jfric.ProblemError, match=r"link.lower_arm.J: found principal inertias"):
+        jfric.Problem([], robot(tmp_path, alone).elements, time=1.0).resolved()
+    with pytest.raises(jfric.ProblemError, match='urdf: base: "free" needs a link, found none'):
+        robot(tmp_path, '<robot name="none"/>', base="free")
+
+
 @pytest.mark.parametrize(
     ("link", "sentence"),
     [
@@ -359,7 +379,7 @@ def test_a_joint_that_moves_no_mass_has_a_sentence():
         ("<robot", {}, r"robot.urdf: unclosed token"),
         (ARM, {"locked": {"elbo": 0.0}}, r"locked: no joint 'elbo' \(did you mean 'elbow'\?\)"),
         (ARM, {"base": "fre"}, "base: found 'fre', allowed are 'fixed' and 'free'"),
-        (ARM.replace('value="2"', 'value="0"'), {}, "robot.urdf: mass and inertia of moving"),
+        (ARM.replace('mass value="2"', 'mass value="two"'), {}, "urdf: link 'upper': mass has val"),
     ],
 )
 def test_a_robot_that_cannot_be_read_has_a_sentence(tmp_path, text, options, sentence):

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
@@ -107,28 +107,31 @@ def read_robot(
     if base not in ("fixed", "free"):
         raise ProblemError(f"base: found {base!r}, allowed are 'fixed' and 'free'")
     path = Path(path)
-    model, remarks = _compiled(path, base)
-    return _Reader(model, limits, dict(locked or {}), remarks).robot(path)
+    model, masses, remarks = _compiled(path, base)
+    return _Reader(model, masses, limits, dict(locked or {}), remarks).robot(path)
 
 
 def _compiled(path: Path, base: str):
-    """MuJoCo's model of a file, and what was left out of it."""
+    """MuJoCo's model of a file, masses of the links of a URDF robot, and what was left out."""
     mujoco = import_mujoco()
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ProblemError(f"{path}: cannot be read ({error.strerror})") from None
-    remarks = []
+    remarks, masses = [], {}
     try:
         root = ET.fromstring(text)
         if root.tag == "robot":
-            spec = mujoco.MjSpec.from_string(_without_shapes(root))
+            masses = _masses(root)
+            spec = mujoco.MjSpec.from_string(_bare(root))
             spec.compiler.fusestatic = False
+            first = spec.worldbody.first_body()
+            if base == "free" and first is None:
+                raise ValueError('base: "free" needs a link, found none')
             if base == "free":
-                first = spec.worldbody.first_body()
                 first.add_freejoint(name=first.name)
         elif base == "free":
-            raise ProblemError(f'{path}: base: "free" is for URDF; an MJCF file has a freejoint')
+            raise ValueError('base: "free" is for URDF; an MJCF file has a freejoint')
         else:
             spec = mujoco.MjSpec.from_file(str(path))
             lost = [m for m in spec.meshes if not _mesh_file(path, spec, m).is_file()]
@@ -139,7 +142,7 @@ def _compiled(path: Path, base: str):
                 spec.delete(mesh)
             if lost:
                 remarks.append(f"{len(lost)} missing meshes, which are for pictures only")
-        return spec.compile(), remarks
+        return spec.compile(), masses, remarks
     except (ValueError, ET.ParseError) as error:
         message = re.sub(r"^Error: ", "", " ".join(str(error).split()))
         raise ProblemError(f"{path}: {message}") from None
@@ -149,13 +152,52 @@ def _mesh_file(path: Path, spec, mesh) -> Path:
     return path.parent / (spec.meshdir or "") / mesh.file
 
 
-def _without_shapes(root: ET.Element) -> str:
-    """The text of a URDF robot without the shapes of its links."""
+def _masses(root: ET.Element) -> dict[str, _Mass]:
+    """Masses of the links of a URDF robot. MuJoCo refuses links without a mass, and inertias that
+    only the links have to which these are fixed."""
+    found = {}
     for link in root.iter("link"):
-        for tag in ("visual", "collision"):
-            for shape in link.findall(tag):
-                link.remove(shape)
+        name = link.get("name", "")
+
+        def numbers(path: str, key: str, default: str, link=link, name=name) -> list[float]:
+            part = link.find(f"inertial/{path}")
+            text = default if part is None else part.get(key, default)
+            try:
+                return [float(x) for x in text.split()]
+            except ValueError:
+                raise ValueError(f"link {name!r}: {path} has {key}={text!r}, not numbers") from None
+
+        ixx, iyy, izz, ixy, ixz, iyz = (
+            numbers("inertia", f"i{pair}", "0")[0] for pair in ("xx", "yy", "zz", "xy", "xz", "yz")
+        )
+        roll, pitch, yaw = numbers("origin", "rpy", "0 0 0")
+        R = _about((0, 0, 1), yaw) @ _about((0, 1, 0), pitch) @ _about((1, 0, 0), roll)
+        J = R @ np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]]) @ R.T
+        (m,) = numbers("mass", "value", "0")
+        found[name] = _Mass(m, np.array(numbers("origin", "xyz", "0 0 0")), J)
+    return found
+
+
+def _bare(root: ET.Element) -> str:
+    """The text of a URDF robot with the same mass in all links, and without their shapes."""
+    same = ET.fromstring(
+        '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+        "</inertial>"
+    )
+    for link in root.iter("link"):
+        for tag in ("visual", "collision", "inertial"):
+            for part in link.findall(tag):
+                link.remove(part)
+        link.append(same)
     return ET.tostring(root, encoding="unicode")
+
+
+class _Mass(NamedTuple):
+    """Mass, its centre, and inertia about it along the axes of the link."""
+
+    m: float
+    com: np.ndarray
+    J: np.ndarray
 
 
 @dataclass
@@ -163,6 +205,8 @@ class _Reader:
     """Makes elements from the arrays of MuJoCo's model."""
 
     model: Any
+    #: Masses by bodies, where they are not those of the model.
+    masses: dict[str, _Mass]
     limits: bool
     locked: dict[str, float]
     remarks: list[str]
@@ -255,21 +299,26 @@ class _Reader:
         parent = int(m.body_parentid[body])
         R, at = _matrix(m.body_quat[body]), m.body_pos[body] - self.shift[parent]
         joints = [j for j in range(m.njnt) if m.jnt_bodyid[j] == body]
-        com, turn = m.body_ipos[body], _matrix(m.body_iquat[body])
-        J = turn @ np.diag(m.body_inertia[body]) @ turn.T
+        turn = _matrix(m.body_iquat[body])
+        own = _Mass(
+            float(m.body_mass[body]),
+            m.body_ipos[body],
+            turn @ np.diag(m.body_inertia[body]) @ turn.T,
+        )
+        own = self.masses.get(m.body(body).name, own)
         carried, shift = self.last[parent], np.zeros(3)
         if not joints:
             self._link(name, parent=carried, joint="fixed", at=at, R=R)
         for i, j in enumerate(joints):
-            own = name if j == joints[-1] else f"{name}_{_named(m.joint(j).name, f'joint{j}')}"
+            called = name if j == joints[-1] else f"{name}_{_named(m.joint(j).name, f'joint{j}')}"
             turned, place = (
                 (R, at + R @ m.jnt_pos[j]) if i == 0 else (np.eye(3), m.jnt_pos[j] - shift)
             )
             kind = _KINDS[m.jnt_type[j]]
             if kind == "free":
                 turned, place = np.eye(3), np.zeros(3)
-            self._joint(own, j, carried, kind, turned, place)
-            carried, shift = own, np.zeros(3) if kind == "free" else m.jnt_pos[j]
+            self._joint(called, j, carried, kind, turned, place)
+            carried, shift = called, np.zeros(3) if kind == "free" else m.jnt_pos[j]
         self.last[body], self.shift[body] = name, shift
         link = self.elements["link"][name]
         self.elements["link"][name] = Link(
@@ -277,11 +326,11 @@ class _Reader:
                 k: getattr(link, k)
                 for k in ("joint", "parent", "dof", "axis", "at", "rpy", "armature")
             },
-            m=float(m.body_mass[body]),
-            com=_numbers(com - shift),
-            J=_numbers(J[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]),
+            m=own.m,
+            com=_numbers(own.com - shift),
+            J=_numbers(own.J[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]),
         )
-        self.rows[-1] = (*self.rows[-1][:3], f"{m.body_mass[body]:.4g}", *self.rows[-1][4:])
+        self.rows[-1] = (*self.rows[-1][:3], f"{own.m:.4g}", *self.rows[-1][4:])
 
     def _joint(self, name: str, j: int, parent: str, kind: str, R, at) -> None:
         m = self.model

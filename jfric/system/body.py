@@ -310,20 +310,19 @@ def require_link(problem: AbstractProblem, name: str, link: Link) -> None:
             )
 
 
-def require_link_values(where: str, link: Link) -> None:
-    """Raise :class:`ProblemError` for an axis without direction, and for an inertia that no body
-    has."""
-    if not any(float(x) for x in link.axis):
-        raise ProblemError(f"{where}.axis: all three numbers are zero, an axis needs a direction")
-    xx, yy, zz, xy, xz, yz = map(float, link.J)
-    J = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+def no_body_has(J: np.ndarray) -> str | None:
+    """Principal inertias of a matrix about the centre of mass, in words, where no body has them."""
     low, middle, high = np.linalg.eigvalsh(J)
     # Inertias in files are rounded.
     if low < -1e-6 * high or high > (low + middle) * (1.0 + 1e-3):
-        raise ProblemError(
-            f"{where}.J: found principal inertias {low:.4g}, {middle:.4g}, {high:.4g}; none is "
-            "negative for a body, and the largest is at most the sum of the other two"
-        )
+        return f"{low:.4g}, {middle:.4g}, {high:.4g}"
+    return None
+
+
+def inertia_of(link: Link) -> np.ndarray:
+    """Inertia (3, 3) of a link with known numbers about its centre of mass."""
+    xx, yy, zz, xy, xz, yz = map(float, link.J)
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def quaternions(problem: AbstractProblem) -> Iterator[tuple[str, tuple[int, ...]]]:

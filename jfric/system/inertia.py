@@ -9,9 +9,10 @@ from jax.core import Tracer, eval_context
 
 from jfric.errors import ProblemError
 from jfric.system.assembly import known_mass_matrix
-from jfric.system.body import dofs_of
+from jfric.system.body import dofs_of, inertia_of, moving, no_body_has
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.expression import Expression, is_expression
+from jfric.system.tree import tree_of
 
 
 def is_concrete(problem: AbstractProblem) -> bool:
@@ -21,6 +22,30 @@ def is_concrete(problem: AbstractProblem) -> bool:
         isinstance(x, Expression) or (eqx.is_array_like(x) and not isinstance(x, Tracer))
         for x in leaves
     )
+
+
+def require_links(problem: AbstractProblem) -> None:
+    """Raise :class:`ProblemError` for an axis without direction, and for links whose inertia no
+    body has, alone or with all links that are fixed to them."""
+    links, odd = problem.section("link"), {}
+    for name, link in links.items():
+        if not any(float(x) for x in link.axis):
+            where = f"{element_label('link', name)}.axis"
+            raise ProblemError(f"{where}: all three numbers are zero, an axis needs a direction")
+        found = no_body_has(inertia_of(link))
+        if found is not None and name in moving(links):
+            odd[name] = found
+    tree = tree_of(problem) if odd else None
+    for name, found in odd.items():
+        assert tree is not None
+        body, _ = tree.links[name]
+        *moment, m = np.asarray(tree.moment[body])
+        K = np.cross(np.divide(moment, m) if m else np.zeros(3), np.eye(3))
+        if no_body_has(np.asarray(tree.inertia[body])[:3, :3] + m * K @ K) is not None:
+            raise ProblemError(
+                f"{element_label('link', name)}.J: found principal inertias {found}; none is "
+                "negative for a body, and the largest is at most the sum of the other two"
+            )
 
 
 def require_mass_matrix(problem: AbstractProblem) -> None:

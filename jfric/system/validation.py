@@ -14,7 +14,7 @@ import numpy as np
 from equinox import is_array_like
 
 from jfric.errors import ProblemError, nearest, require_known
-from jfric.system.body import Link, require_link, require_link_values
+from jfric.system.body import Link, require_link
 from jfric.system.body_checks import (
     require_body,
     require_body_values,
@@ -51,7 +51,12 @@ from jfric.system.hysteresis import (
     require_coupling,
     require_springs_within_limits,
 )
-from jfric.system.inertia import is_concrete, require_mass_matrix, require_opposing
+from jfric.system.inertia import (
+    is_concrete,
+    require_links,
+    require_mass_matrix,
+    require_opposing,
+)
 from jfric.system.law_checks import (
     require_curve,
     require_knots,
@@ -383,6 +388,7 @@ def require_values(problem: AbstractProblem) -> None:
             f"time.end: found {float(problem.time.end):g} s, must be later than time.start "
             f"({float(problem.time.start):g} s)"
         )
+    require_links(problem)
     require_mass_matrix(problem)
     require_opposing(problem)
     require_planes(problem)
@@ -393,8 +399,6 @@ def require_values(problem: AbstractProblem) -> None:
 def _own_sentences(where: str, element) -> None:
     """Refuse numbers with a message of their own, beyond that of their bounds."""
     require_body_values(where, element)
-    if isinstance(element, Link):
-        require_link_values(where, element)
     if isinstance(element, Contact) and not 0.0 <= float(element.e) <= 1.0:
         raise ProblemError(f"{where}.e: found {float(element.e):g}, must lie between 0 and 1")
     if isinstance(element, AbstractHysteresis | StateFeedback):
