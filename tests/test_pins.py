@@ -1,5 +1,7 @@
 """Friction in pins: rules, reactions, and what is said of mistakes."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -126,6 +128,95 @@ def test_pendulum_on_a_pin_with_friction():
     huge = jfric.simulate(pendulum(5.0, 0.2, 1.0), solver, ts=times)
     assert int(huge.status) == int(jfric.Status.INCONSISTENT)
     assert float(huge.final.t) == 0.0
+
+
+def hanging(radius=R, **changes) -> jfric.Problem:
+    """The pendulum as a link, which turns about an axis of any direction in space."""
+    turned = {"rpy": (0.0, 0.0, 0.7), "axis": (0.0, -1.0, 0.0)}
+    rod = {"m": M, "com": (0.0, 0.0, -L), "J": (J, J, 1e-3, 0, 0, 0), "law": jfric.Coulomb(MU)}
+    links = {"rod": jfric.Link(**turned, **rod, radius=radius, dof="turn")}
+    start = {"turn": jfric.InitialState(1.2)}
+    elements = {"link": links, "gravity": jfric.Gravity(G)} | changes
+    return jfric.Problem([], elements, initial=start, time=4.0)
+
+
+@pytest.mark.slow
+def test_pendulum_of_a_link_on_a_bearing_with_friction():
+    """Against a motion by one coordinate, and stick at the end of it."""
+    times = np.linspace(0.0, 3.9, 40)
+    solver = jfric.EventDriven(rtol=1e-12)
+    solution = jfric.simulate(hanging(), solver, ts=times).check()
+    assert list(hanging().dofs) == ["turn_r1", "turn_r2", "turn"]
+    expected = motion_of_pendulum(times)
+    np.testing.assert_allclose(solution.q[:, 2], expected[:, 0], atol=1e-10)
+    np.testing.assert_allclose(solution.v[:, 2], expected[:, 1], atol=1e-9)
+    np.testing.assert_allclose(solution.q[:, :2], 0.0, atol=1e-50)
+    assert float(jfric.contact_residual(hanging(), solution).max()) < 1e-11
+    assert solution.names == ("link.rod",)
+    assert column_units(hanging(), solution)["lambda_t.link.rod"] == "N m"
+    again = loads(jfric.to_toml(hanging())).problem
+    assert jfric.to_toml(again) == jfric.to_toml(hanging())
+    with pytest.raises(jfric.ProblemError, match="friction of a bearing cannot be"):
+        jfric.export_mjcf(hanging())
+
+
+@pytest.mark.slow
+def test_two_bearings_of_an_arm_are_two_pins_of_bodies():
+    """Both reactions depend on both torques; joints stop and start one after the other."""
+    rod, law, end = {"m": M, "J": (J, J, 1e-3, 0, 0, 0)}, jfric.Coulomb(0.3), 3.0
+    lower = {"com": (0.0, 0.0, -L), "axis": (0.0, -1.0, 0.0), "law": law, "radius": 2.0 * R}
+    links = {
+        "upper": jfric.Link(**rod, **lower),
+        "lower": jfric.Link(parent="upper", at=(0.0, 0.0, -2.0 * L), **rod, **lower),
+    }
+    load = jfric.Harmonic(1.2 * M * G * L, omega=4.0)
+    arm = jfric.Problem(
+        [],
+        {"link": links, "gravity": jfric.Gravity(G), "load": jfric.Load("upper", load)},
+        initial={"upper": jfric.InitialState(0.9), "lower": jfric.InitialState(-0.5)},
+        time=end,
+    )
+    points = {"top": (0.0, L), "end": (0.0, -L)}
+    place = (np.sin(0.9), -np.cos(0.9)), (np.sin(0.4), -np.cos(0.4))
+    middle = np.array([L * np.array(place[0]), 2 * L * np.array(place[0]) + L * np.array(place[1])])
+    bodies = {
+        name: jfric.Body(M, J, at=tuple(at), angle=angle, points=points)
+        for name, at, angle in zip(links, middle, (0.9, 0.4), strict=True)
+    }
+    pins = {
+        "upper": jfric.Pin(("upper.top", "ground"), law, radius=2.0 * R),
+        "lower": jfric.Pin(("lower.top", "upper.end"), law, radius=2.0 * R),
+    }
+    plane = jfric.Problem(
+        [],
+        {"body": bodies, "pin": pins, "gravity": jfric.Gravity(G),
+         "load": jfric.Load("upper_phi", load)},
+        time=end,
+    )  # fmt: skip
+    solver, ts = jfric.EventDriven(rtol=1e-12), np.linspace(0.0, end, 31)
+    found, known = (jfric.simulate(p, solver, ts=ts).check() for p in (arm, plane))
+    axes = [list(arm.dofs).index(name) for name in links]
+    turned = known.q[:, [2, 5]] @ np.array([[1.0, -1.0], [0.0, 1.0]])
+    np.testing.assert_allclose(found.q[:, axes], turned, atol=1e-9)
+    count = int(np.isfinite(known.events.time).sum())
+    assert count > 4
+    np.testing.assert_allclose(found.events.time[:count], known.events.time[:count], atol=1e-9)
+    np.testing.assert_allclose(found.lambda_t, known.lambda_t, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"law": None}, "link.rod: radius is given without mu; give both, or neither for a"),
+        ({"radius": None}, "link.rod: mu is given without radius; give both, or neither for a"),
+        ({"joint": "prismatic"}, "link.rod.radius: found the joint 'prismatic', only revolute"),
+        ({"radius": -1.0}, "link.rod.radius: found -1, must be positive"),
+    ],
+)
+def test_mistakes_of_bearings_have_a_sentence(changes, sentence):
+    link = dataclasses.replace(hanging().elements["link"]["rod"], **changes)
+    with pytest.raises(jfric.ProblemError, match=sentence):
+        hanging(link={"rod": link}).resolved()
 
 
 @pytest.mark.slow

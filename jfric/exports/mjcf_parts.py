@@ -44,6 +44,11 @@ def require_links(problem: AbstractProblem) -> None:
                 f"{element_label('link', name)}.joint: found {link.joint!r}, which cannot be "
                 f"written as MJCF; taken are {', '.join(KINDS)}"
             )
+        if link.radius is not None:
+            raise ProblemError(
+                f"{element_label('link', name)}.radius: friction of a bearing cannot be written as "
+                "MJCF; give [friction] a limit"
+            )
 
 
 def axes_of_links(problem: AbstractProblem) -> set[str]:

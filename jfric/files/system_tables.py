@@ -177,7 +177,9 @@ def problem(raw: dict[str, Any], folder: Path) -> Problem:
     declared |= {} if robot is None else robot.dofs
     for name in named.get("link", ()):
         table = raw["link"] if codecs["link"].is_flat(raw["link"]) else raw["link"][name]
-        declared |= coordinates_of(name, table.get("joint", "revolute"), table.get("dof"))
+        declared |= coordinates_of(
+            name, table.get("joint", "revolute"), table.get("dof"), "radius" in table
+        )
     dofs |= {k: v for k, v in declared.items() if k not in dofs}
     lengths = [name for name, value in parameters.items() if has_unit(value)]
     system = System(dofs, tuple(named.get("base", ())), lengths, folder)

@@ -267,7 +267,7 @@ def contacts_shown(problem: Problem, solution: Solution) -> Shown:
     first = mode.size - lambda_n.size
     # Both components of friction in a plane belong to one normal force.
     places = {first + at: name for name, at in normal_forces(problem).items()}
-    pins = problem.labelled("pin")
+    pins = problem.bearings()
     columns = ("element", "segment")
     if mode.size:
         columns = ("contact", "mode", ">friction force", "", ">normal force", "")

@@ -14,7 +14,10 @@ import numpy as np
 
 from jfric.errors import ProblemError, require_known
 from jfric.system.description import AbstractProblem, element_label
+from jfric.system.direction import Direction
 from jfric.system.fields import Scalar, holds, scalar, written
+from jfric.system.friction import Friction
+from jfric.system.laws import AbstractLaw, as_law
 
 #: The three degrees of freedom of a body, which follow its name, and their kinds.
 COORDINATES = {"x": "translation", "y": "translation", "phi": "rotation"}
@@ -171,6 +174,10 @@ JOINT_COORDINATES: dict[str, dict[str, str]] = {
     "ball": _QUATERNION,
     "free": {**dict.fromkeys(("_x", "_y", "_z"), "translation"), **_QUATERNION},
 }
+#: The same of a revolute joint whose bearing has friction: its axle never leaves the bearing.
+_BEARING = {"_r1": "translation", "_r2": "translation", "": "rotation"}
+#: Law for tangential impulses of a contact, or for impulses of the torque of a pin with friction.
+ImpactLaw = Literal["coulomb", "none"]
 #: What holds the first link of a tree.
 GROUND = "ground"
 _NAME = re.compile(r"[A-Za-z]\w*")
@@ -197,7 +204,11 @@ class Link(eqx.Module):
     its origin in the joint, and there ``axis``; ``m`` [kg], ``com`` [m]: centre of mass; ``J``
     [kg m^2]: inertia about it along the link's axes, ``(Jxx, Jyy, Jzz, Jxy, Jxz, Jyz)``.
     ``armature`` [kg m^2, along an axis kg]: inertia of the drive, as it acts at the joint.
-    ``points``: named points in the link's frame [m].
+    ``points``: named points in the link's frame [m]. ``law`` and ``radius`` [m]: friction in the
+    bearing of a revolute joint, by the force ``R`` across its axis that it transmits, as in
+    :class:`jfric.Pin`; ``impact`` as there. The torque is friction with the name of the link
+    (``lambda_t.link.NAME``). Two degrees of freedom ``dof_r1`` and ``dof_r2`` stay zero; their
+    reactions ``reaction.link.NAME.1`` and ``.2`` are the components of ``R``.
 
     The joint's coordinate is a degree of freedom with the name ``dof``, by default that of the
     link; frictions, loads, springs, contacts at its limits, motors and controllers name it. A ball
@@ -241,21 +252,29 @@ class Link(eqx.Module):
     points: dict[str, Any] = eqx.field(
         default_factory=dict, **holds("length", form="triples", fixed=True, converter=_placed)
     )
+    law: AbstractLaw | None = eqx.field(converter=as_law, default=None)
+    radius: Scalar = eqx.field(default=None, **holds("length", above=0.0, fixed=True))
+    impact: ImpactLaw = eqx.field(static=True, default="coulomb")
 
     def coordinates(self, name: str) -> dict[str, str]:
         """Degrees of freedom of the joint of the link ``name``, and the kind of each."""
-        return coordinates_of(name, self.joint, self.dof)
+        return coordinates_of(name, self.joint, self.dof, self.radius is not None)
+
+    def friction(self, name: str) -> Friction:
+        """Friction element of the bearing, with ``N = 0``: the reaction is not known here."""
+        return Friction(Direction((self.dof or name,), (1,)), self.law, N=0.0)
 
 
-def coordinates_of(name: str, joint: str, dof: str | None) -> dict[str, str]:
-    """Degrees of freedom of a joint, and the kind of each."""
+def coordinates_of(name: str, joint: str, dof: str | None, rubs: bool = False) -> dict[str, str]:
+    """Degrees of freedom of a joint, and the kind of each; ``rubs``: whether its bearing does."""
     own = name if dof is None else dof
-    return {f"{own}{end}": kind for end, kind in JOINT_COORDINATES.get(joint, {}).items()}
+    ends = _BEARING if rubs else JOINT_COORDINATES.get(joint, {})
+    return {f"{own}{end}": kind for end, kind in ends.items()}
 
 
 def turns_of(coordinates: Mapping[str, str]) -> list[str]:
     """The degrees of freedom of a joint that are a quaternion."""
-    return [*coordinates][-4:] if len(coordinates) > 1 else []
+    return [*coordinates][-4:] if len(coordinates) > len(_BEARING) else []
 
 
 def in_order(links: Mapping[str, Link]) -> list[str]:

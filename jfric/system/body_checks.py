@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from jfric.errors import ProblemError
-from jfric.system.body import Body, Ground, LinkSpring
+from jfric.system.body import Body, Ground, Link, LinkSpring
 from jfric.system.contacts import require_pin
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import Contact, Gap
@@ -37,8 +37,12 @@ def require_body(problem: AbstractProblem, section: str, name: str, element: Any
         _two_places(problem, f"{where}.points", element.points)
     if isinstance(element, Pin | Weld):
         _two_sides(where, *element.points)
-    if isinstance(element, Pin):
+    if isinstance(element, Pin | Link):
         require_pin(problem, where, element)
+    if isinstance(element, Link) and element.law is not None and element.joint != "revolute":
+        raise ProblemError(
+            f"{where}.radius: found the joint {element.joint!r}, only revolute ones have a bearing"
+        )
     if isinstance(element, Gear):
         _two_places(problem, f"{where}.bodies", element.bodies)
         for body in element.bodies:

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
+from jfric.system.body import Link
 from jfric.system.description import (
     AbstractProblem,
     is_state_axis,
@@ -125,7 +126,7 @@ def _sides(joint: Joint) -> tuple[Contact, Contact]:
 
 
 class PinFriction(eqx.Module):
-    """The ``k`` pins with friction of a system."""
+    """The ``k`` pins, and bearings of links, with friction of a system."""
 
     radius: Float[Array, " k"]
     #: Row of each pin among friction elements.
@@ -146,16 +147,17 @@ class PinFriction(eqx.Module):
 def pin_friction(problem: AbstractProblem, equations: list) -> PinFriction | None:
     """Pins with friction of a resolved problem; ``equations``: those that are eliminated."""
     rows, labels = list(problem.friction_rows()), [e.label for e in equations]
-    pins = {label: pin for label, pin in problem.labelled("pin").items() if pin.law is not None}
+    pins = problem.bearings()
     if not pins:
         return None
-    radius = jnp.stack([jnp.asarray(pin.radius, jnp.result_type(float)) for pin in pins.values()])
+    radii = [jnp.asarray(pin.radius, jnp.result_type(float)) for pin, _ in pins.values()]
+    radius = jnp.stack(radii)
     return PinFriction(radius, tuple(map(rows.index, pins)), tuple(map(labels.index, pins)))
 
 
-def require_pin(problem: AbstractProblem, where: str, pin: Pin) -> None:
-    """Raise :class:`ProblemError` for a pin with incomplete friction, or in a system with contacts
-    whose impacts would cause impulses of its torque."""
+def require_pin(problem: AbstractProblem, where: str, pin: Pin | Link) -> None:
+    """Raise :class:`ProblemError` for a pin, or the bearing of a link, with incomplete friction, or
+    in a system with contacts whose impacts would cause impulses of its torque."""
     if (pin.law is None) != (pin.radius is None):
         found, missing = ("radius", "mu") if pin.law is None else ("mu", "radius")
         raise ProblemError(

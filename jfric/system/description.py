@@ -172,13 +172,22 @@ class AbstractProblem(eqx.Module):
 
     def friction_rows(self) -> dict[str, Any]:
         """Friction elements by the name of their component in results, one for each direction of
-        sliding: ``friction.1`` and ``friction.2`` for one in a plane. Then pins with friction,
-        by their labels."""
+        sliding: ``friction.1`` and ``friction.2`` for one in a plane. Then pins and bearings of
+        links with friction, by their labels."""
         found = {}
         for label, element in self.labelled("friction").items():
             found |= with_components(label, element)
-        pins = self.labelled("pin").items()
-        return found | {label: pin.friction() for label, pin in pins if pin.law is not None}
+        return found | {label: friction for label, (_, friction) in self.bearings().items()}
+
+    def bearings(self) -> dict[str, tuple[Any, Any]]:
+        """Pins and links with friction on the reaction of their joint, by their labels, and the
+        friction element of each."""
+        return {
+            element_label(section, name): (element, element.friction(name))
+            for section in ("pin", "link")
+            for name, element in self.section(section).items()
+            if element.law is not None
+        }
 
     def start(self) -> tuple[Any, Any, Any]:
         """Time, positions (n,) and velocities (n,) at the start of a resolved problem, as given;

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import equinox as eqx
 
 from jfric.errors import ProblemError
-from jfric.system.body import Body, Gravity, Ground, Link, LinkSpring, references
+from jfric.system.body import Body, Gravity, Ground, ImpactLaw, Link, LinkSpring, references
 from jfric.system.bristle import BRISTLES, AbstractBristle
 from jfric.system.controller import AbstractController, Controller, StateFeedback, StepController
 from jfric.system.direction import Direction, as_direction
@@ -39,7 +39,7 @@ from jfric.system.line_elements import (
     Spring,
     Stop,
 )
-from jfric.system.linkage import LINKAGE, ImpactLaw, Joint
+from jfric.system.linkage import LINKAGE, Joint
 from jfric.system.motor import Motor
 from jfric.system.state import Force, State, Velocity
 from jfric.system.transmission import Transmission

@@ -41,7 +41,7 @@ def _planes(problem: AbstractProblem) -> list[str]:
 
 
 def _pins(problem: AbstractProblem) -> list[str]:
-    return [f"{label}.mu" for label, x in problem.labelled("pin").items() if x.law is not None]
+    return [f"{label}.mu" for label in problem.bearings()]
 
 
 def _reactions(problem: AbstractProblem) -> list[str]:

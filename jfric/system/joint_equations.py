@@ -119,6 +119,13 @@ def joint_equations(problem: AbstractProblem) -> list[JointEquation]:
             rubs, bound = joint.law is not None, bound_to(problem, what)
             function = Rate(bound) if is_rate(what) else bound
             found.append(JointEquation(label, name, function, unit, rubs))
+    for name, link in problem.section("link").items():
+        label = element_label("link", name)
+        for i, dof in enumerate(
+            [*link.coordinates(name)][:2] if link.radius is not None else (), 1
+        ):
+            still = Still(problem.axes.index(dof))
+            found.append(JointEquation(label, f"{label}.{i}", still, "N"))
     for label, own_rows in quaternions(problem):
         found.append(JointEquation(label, label, UnitQuaternion(own_rows), "N m"))
     if any(map(problem.section, LINKAGE)):
@@ -129,6 +136,15 @@ def joint_equations(problem: AbstractProblem) -> list[JointEquation]:
             unit = "N m" if problem.dofs[dof] == "rotation" else "N"
             found.append(JointEquation(label, f"velocity.{dof}", Rate(Held(own, i)), unit))
     return sorted(found, key=lambda e: e.on_velocities)
+
+
+class Still(eqx.Module):
+    """Equation ``x = 0`` of one coordinate."""
+
+    row: int = eqx.field(static=True)
+
+    def __call__(self, t, q):
+        return q[self.row]
 
 
 class UnitQuaternion(eqx.Module):

@@ -8,11 +8,11 @@ with the opposite sign on the second.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 
-from jfric.system.body import pair, references
+from jfric.system.body import ImpactLaw, pair, references
 from jfric.system.description import AbstractProblem
 from jfric.system.direction import Direction
 from jfric.system.fields import Scalar, holds, written
@@ -44,7 +44,6 @@ class Joint(eqx.Module):
     displacement as in :class:`jfric.Contact`. Results then show its two sides as contacts,
     ``joint.NAME.positive`` where ``lambda`` is positive, and ``joint.NAME.negative``. A pendulum as
     a point on a circle, which hangs at rest::
-    which hangs at rest::
 
         >>> pendulum = jfric.Problem(
         ...     ["x", "y"],
@@ -66,10 +65,6 @@ class Joint(eqx.Module):
     )
     law: AbstractLaw | None = eqx.field(converter=as_law, default=None)
     sliding: str | Callable | None = eqx.field(default=None, **written("formula"))
-
-
-#: Law for tangential impulses of a contact, or for impulses of the torque of a pin with friction.
-ImpactLaw = Literal["coulomb", "none"]
 
 
 class Pin(eqx.Module):
@@ -111,7 +106,7 @@ class Pin(eqx.Module):
     radius: Scalar = eqx.field(default=None, **holds("length", above=0.0, fixed=True))
     impact: ImpactLaw = eqx.field(static=True, default="coulomb")
 
-    def friction(self) -> Friction:
+    def friction(self, name: str) -> Friction:
         """Friction element between both bodies, with ``N = 0``: the reaction is not known here."""
         turns = [f"{point.partition('.')[0]}_phi" for point in self.points]
         bodies = [dof for dof in turns if dof != f"{GROUND}_phi"]
@@ -203,4 +198,5 @@ LINKAGE: dict[str, type[eqx.Module]] = {
 def has_joints(problem: AbstractProblem) -> bool:
     """Whether ``problem`` has joints, also between bodies, or velocities that move several degrees
     of freedom."""
-    return any(map(problem.section, ("joint", "velocity", *LINKAGE)))
+    own = any(map(problem.section, ("joint", "velocity", *LINKAGE)))
+    return own or any(x.radius is not None for x in problem.section("link").values())

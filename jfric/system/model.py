@@ -88,7 +88,7 @@ class Model(Problem):
     def contacts(self) -> tuple[ContactLine, ...]:
         """All contacts in the order of results: friction with a given normal force, friction of
         pins, then unilateral contacts."""
-        pins = self.labelled("pin")
+        pins = self.bearings()
         found = [
             _line(name, "pin" if name in pins else "friction", x)
             for name, x in self.friction_rows().items()

@@ -279,9 +279,10 @@ class _Bodies:
         self.parents: list[int] = []
         self.kinds: list[str] = []
         self.dofs: list[tuple[int, ...]] = []
-        #: Frame of each body in that of the one before, and its axis: a link's or a constant.
+        #: Frame of each body in that of the one before, and its axis: that of a link, the first
+        #: or second across it, or a constant.
         self.home: list[Any] = []
-        self.axes: list[int | np.ndarray] = []
+        self.axes: list[int | tuple[int, int] | np.ndarray] = []
         #: For each link its body, and its frame in that of the body.
         self.body: dict[str, int] = {GROUND: -1}
         self.inside: dict[str, Any] = {GROUND: unit}
@@ -293,11 +294,15 @@ class _Bodies:
             if link.joint == "free":
                 for k in range(3):
                     self._carry(name, "prismatic", own[k : k + 1], unit[k, :3])
+            if link.radius is not None:
+                for k in range(2):
+                    self._carry(name, "prismatic", own[k : k + 1], (i, k))
+                own = own[2:]
             if link.joint != "fixed":
                 kind = "ball" if link.joint == "free" else link.joint
                 self._carry(name, kind, own[-4:], i)
 
-    def _carry(self, name: str, kind: str, dofs: tuple[int, ...], axis: int | np.ndarray) -> None:
+    def _carry(self, name: str, kind: str, dofs: tuple[int, ...], axis) -> None:
         self.parents.append(self.body[name])
         self.home.append(self.inside[name])
         self.kinds.append(kind)
@@ -319,7 +324,11 @@ def tree_of(problem: AbstractProblem) -> Tree:
     )
     bodies = _Bodies(problem, order, _framed(_turned(rpy), at))
     axis = axis / jnp.linalg.norm(axis, axis=1, keepdims=True)
-    axis = jnp.stack([axis[x] if isinstance(x, int) else jnp.asarray(x) for x in bodies.axes])
+    across = jnp.cross(axis, jnp.eye(3)[jnp.argmin(jnp.abs(axis), axis=1)])
+    across = across / jnp.linalg.norm(across, axis=1, keepdims=True)
+    pairs = jnp.stack([across, jnp.cross(axis, across)], axis=1)
+    chosen = {int: lambda x: axis[x], tuple: lambda x: pairs[x]}
+    axis = jnp.stack([chosen.get(type(x), jnp.asarray)(x) for x in bodies.axes])
     home = jnp.stack([jnp.asarray(x) for x in bodies.home])
     K = _framed(products(axis, CROSS), jnp.zeros_like(axis)).at[:, 3, 3].set(0.0)
     along = _framed(jnp.zeros_like(K[:, :3, :3]), axis).at[:, 3, 3].set(0.0)
@@ -330,7 +339,11 @@ def tree_of(problem: AbstractProblem) -> Tree:
     inertia, first = _inertias(inside, m, com, J)
     of_body = [[float(bodies.body[x] == b) for x in order] for b in range(len(bodies.kinds))]
     sums = jnp.asarray(of_body, m.dtype)
-    armature = [links[x].armature for x in order for _ in links[x].coordinates(x)]
+    armature = []
+    for x in order:
+        own = links[x].coordinates(x)
+        still = 2 if links[x].radius is not None else 0
+        armature += [0.0] * still + [links[x].armature] * (len(own) - still)
     return Tree(
         home=home,
         changes=jnp.stack([home @ K, home @ K @ K, home @ along], axis=1),
