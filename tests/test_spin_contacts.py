@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from references.disc import shares
 from references.tippe_top import TippeTop
+from scipy.integrate import solve_ivp
 from scipy.optimize import fsolve
 
 import jfric
@@ -101,6 +102,54 @@ def test_a_ball_spins_until_it_sticks_and_impacts_slip_and_spin_together():
     force, _ = shares(speed / (DISC * spun))
     moved = oblique[0][:2] - MU * normal * force / M * slip / np.hypot(*slip)
     np.testing.assert_allclose(hit[1, :3], [*moved, 0.0], atol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_plate_on_three_discs_slides_turns_and_rests():
+    """Beside SciPy: frictions of all discs tilt the load from one to the other."""
+    height, inertia, start = 0.15, 0.04, np.array([1.0, -0.4, 4.0])
+    feet = np.array([[0.2, 0.1], [-0.25, 0.15], [0.02, -0.3]])
+    points = {name: (*at, -height) for name, at in zip("abc", feet, strict=True)}
+    law = {"surface": "ground", "law": jfric.Coulomb(MU), "contact_radius": DISC}
+    first = {"z": (height, 0.0), "x": (0.0, start[0]), "y": (0.0, start[1])}
+    first |= {"qw": (1.0, 0.0), "qz": (0.0, start[2] / 2.0)}
+    problem = jfric.Problem(
+        [],
+        {
+            "link": {"plate": jfric.Link("free", m=M, J=(0.02, 0.03, inertia, 0, 0, 0),
+                                         points=points)},
+            "gravity": jfric.Gravity(G),
+            "contact": {name: jfric.Contact(point=f"plate.{name}", **law) for name in points},
+        },
+        initial={f"plate_{c}": jfric.InitialState(*x) for c, x in first.items()},
+        time=1.0,
+    )  # fmt: skip
+
+    def rates(_, y):
+        turned = np.array([[np.cos(y[2]), -np.sin(y[2])], [np.sin(y[2]), np.cos(y[2])]])
+        at, w = feet @ turned.T, y[5]
+        slip = y[3:5] + w * np.stack([-at[:, 1], at[:, 0]], axis=1)
+        speed = np.hypot(*slip.T)
+        share = np.array([shares(x / (DISC * abs(w))) for x in speed])
+        k = -MU * slip * (share[:, 0] / speed)[:, None]
+        # No tilt: moments of loads and frictions about both horizontal axes cancel.
+        across = [at[:, 1] + height * k[:, 1], at[:, 0] + height * k[:, 0]]
+        load = np.linalg.solve([np.ones(3), *across], [M * G, 0.0, 0.0])
+        own = at[:, 0] * k[:, 1] - at[:, 1] * k[:, 0] - MU * DISC * np.sign(w) * share[:, 1]
+        return [*y[3:], *(load @ k / M), load @ own / inertia]
+
+    ts = np.linspace(0.0, 1.0, 21)
+    solution = jfric.simulate(problem, ts=jnp.asarray(ts)).check()
+    q, slides = np.asarray(solution.q), ts <= 0.4
+    known = solve_ivp(
+        rates, (0.0, 0.4), [0.0, 0.0, 0.0, *start], "DOP853", ts[slides], rtol=1e-11, atol=1e-12
+    ).y
+    np.testing.assert_allclose(q[slides, :2], known[:2].T, atol=1e-10)
+    angle = 2.0 * np.arctan2(q[slides, 6], q[slides, 3])
+    np.testing.assert_allclose(angle, known[2], atol=1e-10)
+    # It stops at once, and stays.
+    assert (np.asarray(solution.mode[-1]) == Mode.STICK).all()
+    np.testing.assert_allclose(q[-1], q[9], atol=1e-14)
 
 
 @pytest.mark.slow
