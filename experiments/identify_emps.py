@@ -171,7 +171,7 @@ def intervals(candidate, whole, controller, record, out) -> None:
         )
     header = ["parameter", "whole record", "scatter of laps", "white sd", "HAC sd"]
     header += ["laps in white", "laps in HAC"]
-    print_table("Standard errors of the whole record beside the scatter of laps", header, rows)
+    print_table("Standard errors of the whole record and the scatter of laps", header, rows)
     made, axes = figure(12.0, 3.6, 1, len(names))
     lap = np.arange(1, LAPS + 1)
     for i, (axis, name) in enumerate(zip(axes, names, strict=True)):

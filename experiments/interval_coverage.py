@@ -272,7 +272,7 @@ def main() -> None:
     if options.json:
         print(json.dumps({"draws": options.draws, "full fits": checks, "cells": rows}, indent=1))
         return
-    print(f"\nfull fits of {FULL} draws beside one step, largest difference in standard errors")
+    print(f"\nfull fits of {FULL} draws and one step, largest difference in standard errors")
     for name, worst in checks.items():
         print(f"{name}: {worst:.3f}")
     total = np.sum([row["held_by_degrees"] for row in rows], axis=0)

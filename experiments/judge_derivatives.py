@@ -117,7 +117,7 @@ def compared(forward, base: Found, one_sided, sizes) -> list[str]:
             said.append("did not end well")
             continue
         if not all(np.all(np.isfinite(x[j])) for x in one_sided.values()):
-            said.append("beside another status")
+            said.append("with another status")
             continue
         # In units of the numbers, so that they are comparable.
         unit = sizes[j][None, :]

@@ -109,7 +109,7 @@ def checked_by_transients(problem, curve, size, periods: int) -> dict:
         "of these held all the time": int(held.sum()),
         "runs not ok": int(np.sum(status != 0) + np.sum(also != 0)),
         "stable ones, farthest after all periods": float(away[stable].max()),
-        "beside unstable ones, least distance reached": float(gone[unstable].min(initial=np.inf)),
+        "close to unstable ones, least distance reached": float(gone[unstable].min(initial=np.inf)),
         "rates measured": int(known.sum()),
         "of unstable ones": int(known[unstable].sum()),
         "rate against multiplier, median": float(np.median(off[known])),

@@ -14,7 +14,7 @@ say "1 of 5: install into ${JFRIC_VENV:-.venv}, some seconds to a minute the fir
 "$root/scripts/install.sh"
 jfric="${JFRIC_VENV:-$root/.venv}/bin/jfric"
 cd "$root"
-say "2 of 5: VE0116, a mass that friction stops, beside its published values; about 10 s"
+say "2 of 5: VE0116, a mass that friction stops, compared with its published values; about 10 s"
 "$jfric" run configs/ve0116.toml --plot
 say "3 of 5: the same for 100,000 coefficients of friction; about 15 s"
 "$jfric" sweep configs/ve0116.toml --vary friction.mu=0.05:0.3:100000 \

@@ -298,7 +298,7 @@ MISTAKES = [
         "J = 0",
         "body.rod.J: found 0, must be positive: a body turns; for a point mass give two degrees of "
         "freedom with a mass along each, or, where joints or contacts refer to its points, a J "
-        "that is small beside m times their distance squared",
+        "that is small compared with m times their distance squared",
     ),
     ('J = "1 kg*m^2"', "J = -1", "body.rod.J: found -1, must be positive"),
     ('m = "3 kg"', 'm = "3 m"', "body.rod.m: found 'm' (a length), expected a mass such as '5 kg'"),

@@ -232,7 +232,7 @@ N = 1
         (
             'radius = "0.1 m"',
             "",
-            "friction.law: found Coulomb beside spin, which the law Contensou",
+            "friction.law: found Coulomb together with spin, which only the law Contensou",
         ),
         ('plane = ["x", "y"]\n', "", "friction: found none, exactly one of dof"),
         ('spin = "theta"\n', "", "the law Contensou is for a disc that slips and spins; give a"),

@@ -277,10 +277,10 @@ def test_residual_of_ones_own():
     [
         (
             {"residual": jfric.Windows(0.5)},
-            "residual: found Windows(length=0.5, states='followed') beside a Polynomial",
+            "residual: found Windows(length=0.5, states='followed') together with a Polynomial",
         ),
         ({"solver": jfric.EventDriven()}, "solver: found "),
-        ({"hold": "linear"}, "hold: found 'linear' beside a Polynomial, which has its own"),
+        ({"hold": "linear"}, "hold: found 'linear' together with a Polynomial, which has its own"),
     ],
 )
 def test_what_a_model_of_ones_own_decides_is_refused_beside_it(option, said):

@@ -217,7 +217,7 @@ def _sides(plus, minus, curvature):
         (2.01, _sides(2.0, 2.0, 30.0), False, "flagged"),
         (2.0, _sides(2.0, 1.0, 30.0), True, "WRONG on an edge"),
         (2.0, _sides(2.0, 1.0, 30.0), False, "edge"),
-        (2.0, _sides(2.0, np.nan, 0.0), True, "beside another status"),
+        (2.0, _sides(2.0, np.nan, 0.0), True, "with another status"),
         (2.0, _sides(2.0, 1.0, 0.0) | {(TINY, -1.0): np.full((1, 1, 1), 2.0)}, True, "edge nearby"),
     ],
 )

@@ -213,7 +213,7 @@ def test_a_proposal_holds_inputs_with_gaps_and_leaves_out_what_has_no_number(tmp
     found, text = proposed(tmp_path, content.replace("0,1,2,", "0,1,,"))
     assert found.u == {}
     assert "missing_inputs" not in text
-    with pytest.raises(jfric.ProblemError, match=r"data\.y: found no column of numbers beside the"):
+    with pytest.raises(jfric.ProblemError, match=r"data\.y: found no column of numbers besides"):
         proposed(tmp_path, "time [s],position [mm]\n0,\n1,inf\n2,\n3,\n")
 
 

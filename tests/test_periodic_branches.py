@@ -39,7 +39,7 @@ def test_branches_leave_flips_and_branch_points_only():
         (point("fold", 2.0), {}, "from_: found a point of the kind 'fold'"),
         (point("flip", 5.0), {}, "outside the interval from 1 to 3"),
         (point("flip", 2.0), {"side": 0}, "side: found 0"),
-        (point("flip", 2.0), {"state": [0.0, 0.0]}, "beside orbit or state"),
+        (point("flip", 2.0), {"state": [0.0, 0.0]}, "together with orbit or state"),
     ):
         with pytest.raises(jfric.ProblemError, match=words):
             jfric.continue_orbit(oscillator(), "load.F.amplitude", 1.0, 3.0, from_=given, **options)

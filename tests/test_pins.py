@@ -259,7 +259,7 @@ MISTAKES = [
     (
         "mu = 0.4",
         'mu = 0.4\n[contact.floor]\npoint = "rod"\nline = "ground"',
-        "pin.impact: found friction in a pin beside contact.floor, whose impacts would go",
+        "pin.impact: found friction in a pin together with contact.floor, whose impacts",
     ),
 ]
 

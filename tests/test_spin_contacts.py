@@ -170,9 +170,9 @@ def test_a_tippe_top_turns_over():
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        (f"mu = {MU}\n", "", "contact.floor.contact_radius: found no law beside it; friction of"),
-        (f"mu = {MU}\n", "mu_s = 0.3\nmu_d = 0.2\n", "found the law StaticDynamic beside it"),
-        (f"mu = {MU}\n", "mu = [0.3, 0.2]\n", "contact_radius: found the law Coulomb beside it"),
+        (f"mu = {MU}\n", "", "contact.floor.contact_radius: found together with no law; friction"),
+        (f"mu = {MU}\n", "mu_s = 0.3\nmu_d = 0.2\n", "found together with the law StaticDynamic"),
+        (f"mu = {MU}\n", "mu = [0.3, 0.2]\n", "found together with the law Coulomb"),
         (f"contact_radius = {DISC}", "contact_radius = 0", "contact_radius: found 0"),
         (f'point = "ball"\nradius = {R}\nsurface = "ground"', 'normal = "ball_z"\ntangent = '
          '"ball_x"', "contact.floor.contact_radius: is given without surface or sphere"),

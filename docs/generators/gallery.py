@@ -110,7 +110,7 @@ def page(found: list[Script]) -> str:
         heading("Gallery", "="),
         "Scripts of the folder ``experiments``: studies, published cases, benchmarks. Those that\n"
         "are short were run when this site was built; figures of the others are of a recorded run\n"
-        "of the command beside them. Each prints its numbers.\n",
+        "of the command next to them. Each prints its numbers.\n",
         _thumbnails([script for script in found if script.figures]),
     ]
     for script in found:

@@ -1,4 +1,4 @@
-"""Writes the pages that come from the code and from files beside ``docs``."""
+"""Writes the pages that come from the code and from files next to ``docs``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from generators.rst import heading
 ROOT = Path(__file__).resolve().parents[2]
 #: Folder of generated pages, below ``docs``.
 FOLDER = "generated"
-#: Pages that stand beside ``docs``, and their names on the site.
+#: Pages that stand next to ``docs``, and their names on the site.
 BESIDE = {
     "ARCHITECTURE.md": "architecture.md",
     "CHANGELOG.md": "changelog.md",

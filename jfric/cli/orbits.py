@@ -217,7 +217,7 @@ def _second(problem: Problem, given: Any) -> tuple[str, float, int] | None:
     """The second parameter of a curve, its last value, and the number of its values."""
     if (given.curve is None) != (given.over is None):
         here, lacks = ("--over", "--curve") if given.curve is None else ("--curve", "--over")
-        raise ProblemError(f"{lacks}: not given, {here} needs it beside it")
+        raise ProblemError(f"{lacks}: not given, {here} needs it")
     if given.over is None:
         return None
     path, text = split_assignment(given.over, OVER_FORM, "--over")

@@ -146,7 +146,7 @@ class PositionFactor(Record):
         for key in raw:
             if key not in form.table:
                 raise place.key(key).error(
-                    f"cannot be given beside {first}; allowed are {' and '.join(others)}"
+                    f"cannot be given together with {first}; allowed are {' and '.join(others)}"
                 )
         if first == "x" and "factor" not in raw:
             raise place.key("factor").error("is missing; give one for each of x")

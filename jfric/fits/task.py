@@ -85,7 +85,7 @@ class Setup:
             }
             for field in (field for field, given in beside.items() if given):
                 raise ProblemError(
-                    f"{field}: found {getattr(self, field)!r} beside a "
+                    f"{field}: found {getattr(self, field)!r} together with a "
                     f"{type(self.problem).__name__}, which has its own; leave it out, or give the "
                     "problem instead of the model"
                 )

@@ -253,7 +253,7 @@ def continue_orbit(
     require_count("max_steps", max_steps, 1, 10**6)
     require_part("max_step", max_step)
     if from_ is not None and (orbit is not None or state is not None):
-        raise ProblemError("from_: found a point beside orbit or state, give one of them")
+        raise ProblemError("from_: found a point together with orbit or state; give one of them")
     limits, kept = (start, stop), None
     if store is not None:
         begins = {"orbit": orbit, "state": state, "from_": from_, "side": side}

@@ -173,5 +173,5 @@ def redistribute_mass(structure: Structure) -> Structure:
             share = np.linalg.lstsq((shape[:, kept] * weight) @ shape[:, kept].T, missing)[0]
             result[dofs[kept]] += weight * (share @ shape[:, kept])
     if np.any(result < 0):
-        raise ProblemError("M: too few nodes beside the contact nodes to carry their mass")
+        raise ProblemError("M: too few nodes are left to carry the mass of the contact nodes")
     return replace(structure, M=sp.diags(result).tocsc())

@@ -132,7 +132,7 @@ def require_body_values(where: str, element: Any) -> None:
         raise ProblemError(
             f"{where}.J: found 0, must be positive: a body turns; for a point mass give "
             "two degrees of freedom with a mass along each, or, where joints or contacts "
-            "refer to its points, a J that is small beside m times their distance squared"
+            "refer to its points, a J that is small compared with m times their distance squared"
         )
     if isinstance(element, Contact | Rolling) and element.circle is not None:
         radii = element.radius, element.circle_radius
@@ -159,7 +159,7 @@ def require_touching(problem: AbstractProblem, where: str, contact: Contact) -> 
         return
     if isinstance(contact.gap, Gap):
         raise ProblemError(
-            f"{where}.gap: found {contact.gap.function!r} beside point; give a number, the "
+            f"{where}.gap: found {contact.gap.function!r} together with point; give a number, the "
             "clearance between both"
         )
     require_rolling(problem, where, contact)
@@ -176,7 +176,7 @@ def _around(problem: AbstractProblem, where: str, contact: Contact) -> None:
     _two_sides(where, contact.point, contact.polygon[0])
     if isinstance(contact.gap, Gap):
         raise ProblemError(
-            f"{where}.gap: found {contact.gap.function!r} beside point; give a number, the "
+            f"{where}.gap: found {contact.gap.function!r} together with point; give a number, the "
             "clearance between both"
         )
 

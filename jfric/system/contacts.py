@@ -169,9 +169,9 @@ def require_pin(problem: AbstractProblem, where: str, pin: Pin | Link) -> None:
     refuse_axes(where, pin.law)
     for contact in problem.labelled("contact") if pin.impact != "none" else ():
         raise ProblemError(
-            f"{where}.impact: found friction in a pin beside {contact}, whose impacts would go "
-            "through it, which no solver can represent; give impact = 'none' for impacts without "
-            "an impulse of the pin's torque"
+            f"{where}.impact: found friction in a pin together with {contact}, whose impacts "
+            "would go through the pin, which no solver can represent; give impact = 'none' for "
+            "impacts without an impulse of the pin's torque"
         )
 
 

@@ -80,8 +80,8 @@ def require_spin(where: str, element) -> None:
     if spin is not None and not disc:
         found = "none" if law is None else type(law).__name__
         raise ProblemError(
-            f"{where}.law: found {found} beside spin, which the law Contensou knows; give mu and "
-            "radius, or leave spin out"
+            f"{where}.law: found {found} together with spin, which only the law Contensou takes; "
+            "give mu and radius, or leave spin out"
         )
     if disc:
         refuse_axes(where, law)

@@ -191,8 +191,9 @@ def require_forces(problem: AbstractProblem, where: str, load: Direction) -> Non
             continue
         if name.partition(".")[0] in ("joint", "contact"):
             raise ProblemError(
-                f"{where}: found {name!r}, whose reaction friction changes: give it mu and "
-                "the direction of sliding itself, beside this element for what does not grow"
+                f"{where}: found {name!r}, whose reaction friction changes: give "
+                "that element mu and the direction of sliding; this one keeps the friction that "
+                "does not grow with a load"
             )
         found = ", ".join(dict.fromkeys(known.values())) or "none here"
         raise ProblemError(

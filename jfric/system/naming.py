@@ -174,7 +174,8 @@ def find_path(problem: AbstractProblem, path: str) -> str:
     accepted = dict(_spellings(problem, full))
     if path in accepted:
         return accepted[path]
-    close = close_matches(path, [*full, *accepted], cutoff=0.3)
+    # Paths as they are listed come first, other spellings of them second.
+    close = close_matches(path, full, cutoff=0.3) or close_matches(path, accepted, cutoff=0.3)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
     raise KeyError(f"no parameter {quoted(path)}{hint}; jfric show or jfric.parameters lists all")
 

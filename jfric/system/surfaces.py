@@ -286,8 +286,8 @@ def require_in_space(problem: AbstractProblem, where: str, contact: Contact) -> 
         raise ProblemError(f"{where}: found both of surface and sphere, exactly one is needed")
     if isinstance(contact.gap, Gap):
         raise ProblemError(
-            f"{where}.gap: found {contact.gap.function!r} beside {other}; give a number, the "
-            "clearance between both"
+            f"{where}.gap: found {contact.gap.function!r} together with {other}; give a number, "
+            "the clearance between both"
         )
     for field, names in (("point", False), (other, True)):
         require_point(problem, f"{where}.{field}", getattr(contact, field), ground=names)
@@ -303,8 +303,8 @@ def require_in_space(problem: AbstractProblem, where: str, contact: Contact) -> 
     ):
         found = "no law" if law is None else f"the law {type(law).__name__}"
         raise ProblemError(
-            f"{where}.contact_radius: found {found} beside it; friction of a disc that slips and "
-            "spins has one coefficient mu"
+            f"{where}.contact_radius: found together with {found}; friction of a disc that slips "
+            "and spins has one coefficient mu"
         )
     if contact.sphere is None and (contact.sphere_radius is not None or contact.inside):
         field = "inside" if contact.inside else "sphere_radius"

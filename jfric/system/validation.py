@@ -301,9 +301,9 @@ def _contact(where: str, contact: Contact) -> None:
             raise ProblemError(f"{where}.{field}: is given without point; give one of a body")
     if curved == (contact.normal is not None):
         raise ProblemError(
-            f"{where}.normal: found {'a direction beside a gap' if curved else 'none'}; give a "
-            "degree of freedom such as 'y', or in place of it the gap as a function of positions "
-            "such as 'y - r*cos(phi)', or the point of a body"
+            f"{where}.normal: found {'a direction together with a gap' if curved else 'none'}; "
+            "give a degree of freedom such as 'y', or the gap as a function of positions such as "
+            "'y - r*cos(phi)', or the point of a body"
         )
     fields = ("tangent", "sliding", "plane")
     along = [f for f in fields if getattr(contact, f) is not None]

@@ -59,7 +59,7 @@ def propose(path: Path, problem: Problem | None = None) -> str:
         u = {path: c for path, c in u.items() if c != guess[0]}
         lines.append(f"# A guess, as no name and no unit is one of {', '.join(problem.dofs)}:")
     if not y:
-        raise ProblemError(f"data.y: found no column of numbers beside the times {time!r}")
+        raise ProblemError(f"data.y: found no column of numbers besides the times {time!r}")
     lines += [_line(table, problem, name, c) for name, c in y.items()]
     if u:
         lines += ["", "[data.u]", *(_line(table, problem, name, c) for name, c in u.items())]

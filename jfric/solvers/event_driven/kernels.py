@@ -39,9 +39,8 @@ def require_one_dof(*, one_dof: bool, reverse: bool, events: bool) -> None:
     """Raise :class:`jfric.ProblemError` where the closed form does not apply."""
     if not one_dof:
         raise ProblemError(
-            "kernel: 'one-dof' is for one degree of freedom with at most one friction element, "
-            "beside springs, stops and sliders, under piecewise constant loads; choose 'auto' or "
-            "'general'"
+            "kernel: 'one-dof' is for one degree of freedom with springs, stops, sliders and at "
+            "most one friction element, under piecewise constant loads; choose 'auto' or 'general'"
         )
     if events:
         raise ProblemError(

@@ -117,7 +117,7 @@ class Smoothed(AbstractSolver):
         require_adjoint(self.adjoint)
         if self.diffrax_adjoint is not None and self.adjoint == "auto":
             raise ProblemError(
-                "adjoint: found 'auto', must be 'reverse' or 'forward' beside a diffrax_adjoint"
+                "adjoint: found 'auto', must be 'reverse' or 'forward' with a diffrax_adjoint"
             )
         for name in ("width", "contact_stiffness", "dt0"):
             value = getattr(self, name)
