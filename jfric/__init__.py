@@ -5,7 +5,7 @@ each question with the classes that it takes and returns. The submodules named l
 public names by subject; each of them is found here as well.
 """
 
-# Names come from the stub beside this file.
+# Names come from the stub next to this file.
 # pyright: reportUnsupportedDunderAll=false
 import lazy_loader
 

@@ -347,8 +347,8 @@ MISTAKES = [
         None,
         "[contact]\ngap = 1\n",
         (
-            "contact.normal: found none; give a degree of freedom such as 'y', or in place of it "
-            "the gap as a function of positions such as 'y - r*cos(phi)', or the point of a body"
+            "contact.normal: found none; give a degree of freedom such as 'y', or the gap "
+            "as a function of positions such as 'y - r*cos(phi)', or the point of a body"
         ),
     ),
     (None, "[initial.w]\nq = 1\n", "initial.w: no degree of freedom 'w'; declared are u"),

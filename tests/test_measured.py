@@ -286,7 +286,7 @@ def test_the_command_writes_a_record_and_a_page_and_repeats(tmp_path):
     assert len(text) < 2 * 2**20
     parameter = stored["parameters"]["friction.limit"]
     assert parameter["unit"] == "N"
-    assert "<td>friction.limit [N]</td>" in text
+    assert "<td>friction.<wbr>limit [N]</td>" in text
     assert "{:.6g} to {:.6g}".format(*parameter["interval"]) in text
     # Two of parameters together, four of residuals, three profiles, starts.
     assert text.count('<div class="plot"') == 10

@@ -171,6 +171,12 @@ def test_a_page_has_no_colour_twice_and_eight_curves_in_a_panel(folder):
     plot = held(run_page(run, "run"))["time-data"]
     curves = [trace for trace in plot["data"] if trace.get("line", {}).get("width") == 1.4]
     assert len({trace["line"]["color"] for trace in curves}) == len(curves) == 12 + 4
+    # Each panel has a legend of its own, at its upper end.
+    legends = {trace["yaxis"]: trace["legend"] for trace in curves}
+    assert len(set(legends.values())) == len(legends) == len({t["legend"] for t in curves}) == 5
+    for axis, legend in legends.items():
+        top = plot["layout"][axis.replace("y1", "y").replace("y", "yaxis")]["domain"][1]
+        assert plot["layout"][legend]["y"] == top
     states = [trace.get("visible", True) for trace in curves if trace["name"].startswith("z.")]
     assert states == [True] * 8 + ["legendonly"] * 4
     assert [note["text"] for note in plot["layout"]["annotations"]] == ["4 more: click their names"]
@@ -382,7 +388,7 @@ def test_a_page_has_the_samples_of_the_posterior():
     record = RECORD | {"free": free, "posterior": posterior.to_dict(), "samples": taken}
     page = fit_page(json.loads(as_json(record)), "fit-001")
     assert "2,000 samples of the posterior, for independent normal noise; 1,000 of 2,000" in page
-    (row,) = re.findall(r"<tr><td>spring\.coupling\.k \[N·m/rad\].*?</tr>", page)[1:]
+    (row,) = re.findall(r"<tr><td>spring\.<wbr>coupling\.<wbr>k \[N·m/rad\].*?</tr>", page)[1:]
     low, high = posterior.intervals()["spring.coupling.k"]
     for words in (">8.5994<", ">0.099<", f">{low:.6g} to {high:.6g}<", ">1.000<", ">1,900<"):
         assert words in row

@@ -31,7 +31,7 @@ def view(given: ViewSettings) -> None:
     """Write a stored run, sweep or fit as one HTML page that needs no network.
 
     A run: motion, forces, events and modes in time, phase portraits; a sweep: curves and maps with
-    a slider for each other parameter; a fit: simulated beside measured, and residuals.
+    a slider for each other parameter; a fit: simulated and measured motion, and residuals.
     """
     from jfric.figures.view.stored import find, read_run
     from jfric.optional import import_plotly

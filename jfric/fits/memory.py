@@ -70,8 +70,8 @@ def bounded_states(problem: Problem) -> dict[str, Any]:
 
 
 def free_starts(problem: Problem, free: Mapping[str, Free]) -> dict[str, Free]:
-    """Free shares of all states at the start, one for each record, beside the parameters ``free``,
-    which may have that state themselves."""
+    """Free shares of all states at the start, one for each record, in addition to the
+    parameters ``free``, which may have that state themselves."""
     item = Free(-1.0, 1.0, init=0.0, scale="linear", per_experiment=True)
     return {
         f"{START}.{label}": item

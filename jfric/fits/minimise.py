@@ -149,8 +149,8 @@ def _in_steps(task: Task, x0: np.ndarray, which: np.ndarray, seed: int, told) ->
 
 
 def _warmth(objective: Objective, x: np.ndarray) -> float:
-    """Variance of a sum of the residuals at ``x`` (P,) beside that of independent ones, at least
-    1."""
+    """Variance of a sum of the residuals at ``x`` (P,), relative to that of independent
+    ones, at least 1."""
     r = objective.linearised_at(x).residuals
     series = [own[own != 0.0][:, None] for e in r.reshape(*r.shape[:2], -1) for own in e.T]
     both = [(long_run_covariance(s, bandwidth(s))[0, 0], np.sum(s**2)) for s in series if s.size]

@@ -4,8 +4,8 @@ above the noise.
 Readings are no measurements where single ones lie far from the rest, and where missing values were
 written as zeros or as the last value. Both are judged by residuals, from which the motion is taken
 away. A jump of the motion that is predicted a sample early or late is no outlier. The scatter is
-that of residuals beside the median of their neighbours; as a median it does not depend on a few
-wrong readings, nor on errors of the model that are slow beside the samples.
+that of residuals around the median of their neighbours; as a median it does not depend on a few
+wrong readings, nor on errors of the model that are slow compared with the samples.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ FAR = 12.0
 LEAST, STEPS = 1e-2, 3.0
 #: Samples of a median; up to a third of them may be wrong.
 NEIGHBOURS = 7
-#: Distance that counts beside a jump of the prediction nearby, as a multiple of it, and how far a
+#: Distance that counts near a jump of the prediction, as a multiple of that jump, and how far a
 #: jump lies above the median of second differences.
 JUMP, SMOOTH = 2.0, 10.0
-#: Equal readings in a row that may stand for missing values, and how far they are off, beside the
-#: median of all.
+#: Equal readings in a row that may stand for missing values, and how far they are off, in
+#: multiples of the median of all.
 RUN, OFF = 3, 3.0
 #: Samples from which on the scatter is known, and times that are named.
 ENOUGH, NAMED = 30, 5

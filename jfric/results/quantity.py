@@ -28,7 +28,7 @@ from jfric.system.units import DIMENSIONS, UnitError, to_si
 OF_ORBITS = ("period", "energy_loss", "residual", "event_count", "largest_multiplier")
 #: Results for a harmonic of a quantity over a period, amplitude and angle; parts of a multiplier.
 HARMONICS, PARTS = ("harmonic", "angle"), ("re", "im")
-#: Numbers of an optimum, beside those that were free.
+#: Numbers of an optimum, in addition to those that were free.
 OF_OPTIMA = ("objective", "violation")
 #: Numbers of a frequency response.
 OF_RESPONSES = ("peak", "peak_frequency")

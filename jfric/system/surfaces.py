@@ -126,7 +126,7 @@ def moved(twist: Float[Array, "c 6"], about, at) -> Float[Array, "c 3"]:
 
 
 class OnSphere(OnSurface):
-    """Spheres of links beside spheres."""
+    """Spheres of links that touch spheres."""
 
     #: Radius of the partner, and the directions at the start.
     other: Float[Array, " c"]

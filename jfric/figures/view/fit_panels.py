@@ -94,7 +94,7 @@ def _by_lag(number: int, signal: str, chosen: Sequence[Mapping[str, Any]]) -> st
 
 
 def _distribution(number: int, signal: str, chosen: Sequence[Mapping[str, Any]]) -> str:
-    """Residuals over the standard deviation of new samples beside the normal distribution."""
+    """Residuals over the standard deviation of new samples, with the normal distribution."""
     parts = [s["residual"] / np.where(s["spread"] > 0, s["spread"], 1.0) for s in chosen]
     values = np.concatenate(parts)
     most = min(float(np.max(np.abs(values), initial=0.0)), 8.0) or 1.0
@@ -225,11 +225,14 @@ def _corner(record: Mapping[str, Any], matrix: np.ndarray, known: np.ndarray) ->
             ):
                 shown = {"showticklabels": seen, "title": {"text": title if seen else ""}}
                 layout[f"{key}axis{at}"] = {**small, **shown, **own_axis}
-    return figure("corner", traces, layout)
+    # Titles of narrower axes would lie on each other: on a phone this plot scrolls.
+    wide = min(9.5 * count, 38.0)
+    inside = f'<div style="min-width:{wide}rem">{figure("corner", traces, layout)}</div>'
+    return f"<div class=wide>{inside}</div>"
 
 
 def profiles(record: Mapping[str, Any]) -> list[str]:
-    """Deviance over each parameter, the others fitted, beside the parabola of a linear model."""
+    """Deviance over each parameter, the others fitted, with the parabola of a linear model."""
     panels = []
     for number, (name, profile) in enumerate((record.get("profiles") or {}).items()):
         x, deviance = (np.asarray(profile[key], float) for key in ("values", "deviance"))

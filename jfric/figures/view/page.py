@@ -40,7 +40,7 @@ LAYOUT = {
 
 
 def page(title: str, about: str, parts: Iterable[str], scripts: Sequence[str] = ()) -> str:
-    """The page as text. ``parts``: HTML, as the functions below make it; ``scripts``: files beside
+    """The page as text. ``parts``: HTML, as the functions below make it; ``scripts``: files next to
     this one, run in their order; without any the page holds no drawing library."""
     inside = "\n".join(part for part in parts if part)
     if scripts:
@@ -145,7 +145,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     def cell(value: Any) -> str:
         shown = f"{value:.10g}" if isinstance(value, float) else str(value)
         number = re.fullmatch(r"[-+]?\d[-+.,e\d]*", shown)
-        return f"<td{' class=n' if number else ''}>{text(shown)}</td>"
+        if number:
+            return f"<td class=n>{text(shown)}</td>"
+        parts = re.sub(r"[.](?=[^\W\d])", ".<wbr>", text(shown))  # paths go on in a new line
+        return f"<td>{parts}</td>"
 
     lines = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
     top = "".join(f"<th>{text(h)}</th>" for h in header)

@@ -24,6 +24,14 @@ GROUPS = {
     "reaction.": "reaction",
     "z.": "state",
 }
+#: Descriptions of what has an angle in its unit, or a moment.
+OF_ROTATIONS = {
+    "position": "angle",
+    "velocity": "angular velocity",
+    "friction force": "friction torque",
+    "force": "torque",
+    "reaction": "reaction torque",
+}
 #: Most events that are drawn, and most that are listed.
 MOST_EVENTS, MOST_LISTED = 400, 500
 #: Height of a row of curves and of a row of modes [px], and the gap between rows.
@@ -110,6 +118,13 @@ def _inks(run: StoredRun) -> dict[str, str]:
     return {column: colour(number) for number, column in enumerate(drawn)}
 
 
+def _title(description: str, unit: str) -> dict[str, str]:
+    """The title of an axis: a description, as it is called in this unit, and the unit."""
+    if unit in ("rad", "rad/s", "N m"):
+        description = OF_ROTATIONS.get(description, description)
+    return {"text": label(description, unit)}
+
+
 def _seen(number: int) -> bool | str:
     """Whether a curve is drawn before a click on its name, by its number in the panel."""
     return True if number < MOST_CURVES else "legendonly"
@@ -138,15 +153,17 @@ def _in_time(run: StoredRun, motions: list) -> str:
         axis = f"y{number}"
         layout[f"yaxis{number}"] = {
             "domain": [max(top - ROW / height, 0.0), top],
-            "title": {"text": label(GROUPS[group], unit)},
+            "title": _title(GROUPS[group], unit),
             "anchor": "x",
             "zeroline": False,
         }
+        legend = f"legend{number + 1}"
+        layout[legend] = {"y": top, "yanchor": "top", "maxheight": ROW, "font": {"size": 11}}
         layout["annotations"] += _more(len(members), top)
         top -= (ROW + GAP) / height
         for i, column in enumerate(members):
             x, y = _curve(run, group, column, motions)
-            more = {"visible": _seen(i), "hovertemplate": "%{y:.8g}"}
+            more = {"visible": _seen(i), "hovertemplate": "%{y:.8g}", "legend": legend}
             traces.append(curve(x, y, inks[column], label(column), 1.4, yaxis=axis, **more))
     shapes = _marks(run)
     if contacts:
@@ -284,11 +301,11 @@ def _portraits(run: StoredRun, motions: list) -> str:
         layout["annotations"] += _more(len(members[unit]), 1.0, right)
         layout[f"xaxis{number}"] = {
             "domain": [left, right],
-            "title": {"text": label("position", unit)},
+            "title": _title("position", unit),
             "anchor": f"y{number}",
         }
         layout[f"yaxis{number}"] = {
-            "title": {"text": label("velocity", f"{unit}/s")},
+            "title": _title("velocity", f"{unit}/s"),
             "anchor": f"x{number}",
         }
     for axis, (t, q, v) in zip(run.axes, motions, strict=True):

@@ -110,7 +110,8 @@ CHANGES, FORESEEN, COUNTS = (1e-4, 1e-3, 1e-2), 0.5, 1e-8
 #: cloud in parts of the range; generations on each part of the records.
 MOST, SAMPLE, WIDTH, GENERATIONS = 12, 256, 0.1, (24, 16, 16, 24)
 #: Points of a generation; generations that count; effective numbers of points that a cloud keeps,
-#: and that a finished one has; variance of a draw beside that of the cloud, and of a tenth of it.
+#: and that a finished one has; variance of a draw relative to that of the cloud, and of a
+#: tenth of it.
 DRAWN, KEPT, LEAST, ENOUGH, WIDER, TAILS = 64, 3, 16.0, 80.0, 1.3, 9.0
 #: Least width of a cloud, in parts of the range.
 NARROW = 1e-9
@@ -217,8 +218,8 @@ def explored(
     warmth: float = 1.0,
 ) -> tuple[np.ndarray, Cloud]:
     """The best parameters (P,) around ``x`` (P,) and the cloud there. ``cloud``: from which the
-    first generation is drawn; ``warmth``: variance of a sum of residuals beside that of independent
-    ones."""
+    first generation is drawn; ``warmth``: variance of a sum of residuals relative to that of
+    independent ones."""
     layout, rng = objective.layout, np.random.default_rng(seed)
     which = np.flatnonzero(_searched(layout))
     size, samples = which.size, max(int(np.count_nonzero(objective.weight)), 1)

@@ -2,12 +2,12 @@
 
 Noise of any colour, too, looks like an error of the model if only its correlation in time is looked
 at. The tests here ask instead whether a change of the model takes it up. Each effect is some
-parameters beside the free ones: a damper, a constant force and a spring at each degree of freedom,
-masses that are not free, delays, offsets of sensors, initial states. All parameters are fitted
-again together with those of one effect at a time. The test is that of Wald (1943) for the new ones,
-with the covariance of :mod:`jfric.fits.uncertainty.noise_model`: autoregressive noise, its model
-taken from what the larger fit leaves. Effects are added one after the other as long as they are
-significant; levels hold for all tests together (Bonferroni).
+parameters in addition to the free ones: a damper, a constant force and a spring at each degree of
+freedom, masses that are not free, delays, offsets of sensors, initial states. All parameters are
+fitted again together with those of one effect at a time. The test is that of Wald (1943) for the
+new ones, with the covariance of :mod:`jfric.fits.uncertainty.noise_model`: autoregressive noise,
+its model taken from what the larger fit leaves. Effects are added one after the other as long as
+they are significant; levels hold for all tests together (Bonferroni).
 
 White residuals leave nothing to be taken up, and nothing more is computed for them. What depends on
 the motion or on an input, and is taken up by none of the effects, has an unknown cause: intervals
