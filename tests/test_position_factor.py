@@ -170,7 +170,11 @@ KNOTS = '{x = [0, "10 cm", 0.2], factor = [1.0, 0.9, 1.1]}'
         ('"20 mm"', '"20 s"', r"friction.position.period: found 's' \(a time\)"),
         ('"20 mm"', "-0.02", "friction.position.period: found -0.02, must be positive"),
         ("sine = [0.2]", "sine = [1.2]", "friction.position: the factor on friction is negative"),
-        ("sine = [0.2]", "factor = [1.0]", "friction.position.factor: cannot be given beside"),
+        (
+            "sine = [0.2]",
+            "factor = [1.0]",
+            "friction.position.factor: cannot be given together with",
+        ),
         ("sine = [0.2]", "x = [1.0]", "friction.position"),
         ('dof = "x"\nN', 'plane = ["x", "y"]\nN', "friction.position: cannot be combined with pla"),
         ('sliding = "x^3"\nN', 'sliding = "x^3"\nN', ""),

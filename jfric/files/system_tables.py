@@ -151,7 +151,7 @@ BEHIND = {
             "Full matrices: rows, or the path of a file (.npy, .mtx).",
             {name: Key(_MATRIX, _OF_MATRICES[name]) for name in MATRICES},
         ),
-        "full matrices, added to those of the elements",
+        "full matrices beside the elements",
     ),
 }
 
