@@ -76,7 +76,7 @@ def results_table(results: Sequence[Result]) -> str:
     """Target, result, error and tolerance of every check, solver after solver."""
     titles = (
         *("Quantity, in SI units", ">Target", ">Result", ">Error", ">Tolerance"),
-        *(">Error/tolerance", "Source of the target"),
+        *(">Error/tolerance", "Source"),
     )
     groups: dict[str, list[Row]] = {}
     for r in results:

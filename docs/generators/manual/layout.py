@@ -1,4 +1,4 @@
-"""Pages that need nothing beside them: their frame, their style, tables."""
+"""Pages that need no other file: their frame, their style, tables."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ html[data-theme="dark"] .jfric {{ {_LINES} }}
 """
     + """
 .jfric table { border-collapse: collapse; display: block; overflow-x: auto; max-width: 100%; }
-.jfric th, .jfric td { padding: .22rem .8rem .22rem 0; text-align: left; vertical-align: baseline; }
+.jfric th, .jfric td { padding: .22rem .55rem .22rem 0; text-align: left; vertical-align: baseline; }
 .jfric th { border-bottom: 1px solid currentColor; font-weight: 600; }
 .jfric td { border-bottom: 1px solid rgba(128, 128, 128, .25); }
-.jfric table { overflow-wrap: normal; font-size: .92rem; }
+.jfric table { overflow-wrap: normal; font-size: .85rem; }
 .jfric th, .jfric td:first-child, .jfric td.n { white-space: nowrap; }
 .jfric td:nth-child(2):not(.n) { min-width: 15rem; }
 .jfric th.n, .jfric td.n { text-align: right; font-variant-numeric: tabular-nums; }
