@@ -17,7 +17,7 @@ html[data-theme="dark"] .jfric {{ {_LINES} }}
 """
     + """
 .jfric table { border-collapse: collapse; display: block; overflow-x: auto; max-width: 100%; }
-.jfric th, .jfric td { padding: .22rem .55rem .22rem 0; text-align: left; vertical-align: baseline; }
+.jfric th, .jfric td { padding: .2rem .5rem .2rem 0; text-align: left; vertical-align: baseline; }
 .jfric th { border-bottom: 1px solid currentColor; font-weight: 600; }
 .jfric td { border-bottom: 1px solid rgba(128, 128, 128, .25); }
 .jfric table { overflow-wrap: normal; font-size: .85rem; }
