@@ -18,7 +18,7 @@ def test_named_files_exist(page):
     known = [f"/{p.relative_to(ROOT)}" + "/" * p.is_dir() for p in (ROOT / "jfric").rglob("*")]
     known += [f"/{p.relative_to(ROOT)}/" for p in ROOT.glob("*/")] + ["/tests/references/"]
     known += [f"/{p.relative_to(ROOT)}" for p in (ROOT / "experiments").rglob("*.py")]
-    known += [f"/{p.relative_to(ROOT)}" for p in (ROOT / "tests").glob("*.py")]
+    known += [f"/{p.relative_to(ROOT)}" for p in (ROOT / "tests").rglob("*.py")]
     known += [f"/{p.relative_to(ROOT)}" for p in (ROOT / "docs").rglob("*.py")]
     known += ["/docs/generators/", "/docs/generators/manual/"]
     missing = [name for name in named if not any(k.endswith(f"/{name}") for k in known)]
