@@ -366,7 +366,7 @@ FrictionCurve: speeds >= 0, curve >= 0, mu_s >= 0
 GapSpring: k_positive >= 0, k_negative >= 0, gap_positive >= 0, gap_negative >= 0
 Iwan: K_T > 0, F_S > 0, chi > -1, beta >= 0
 Jenkins: k > 0, R > 0
-Link: m >= 0, armature >= 0
+Link: m >= 0, armature >= 0, radius > 0
 LinkSpring: k >= 0, c >= 0
 LuGre: sigma0 > 0, F_c > 0, F_s > 0, v_s > 0, sigma1 >= 0, sigma2 >= 0, breakaway >= 0 <= 1
 MasingSpring: x > 0, F > 0

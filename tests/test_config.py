@@ -559,6 +559,7 @@ DirectionalTable: positive, negative
 Drag: c
 Event: when
 FreeTable: between
+Force: F
 GapSpring: k_positive, k_negative, gap_positive, gap_negative
 Gear: bodies, radii
 Harmonic: amplitude

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import equinox as eqx
 
 from jfric.errors import ProblemError
-from jfric.system.description import element_label
+from jfric.system.description import AbstractProblem, element_label
 from jfric.system.fields import texts_by_name, written
 
 Passage = Literal["up", "down", "both"]
@@ -70,8 +70,9 @@ def event_labels(problem: Any) -> tuple[str, ...]:
     return tuple(element_label("event", name) for name in problem.section("event"))
 
 
-def require_event(where: str, event: Event) -> None:
+def require_event(problem: AbstractProblem, where: str, event: Event) -> None:
     """Raise :class:`jfric.ProblemError` for fields of an event that contradict each other."""
+    del problem
     texts = [*event.change] if isinstance(event.change, tuple) else []
     for field, value in [("when", event.when), *((f"change.{k}", v) for k, v in texts)]:
         if not isinstance(value, str) and not callable(value):

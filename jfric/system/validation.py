@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -187,46 +188,9 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
     if isinstance(law, FrictionCurve):
         require_knots(where, law)
     require_spin(where, element)
-    if isinstance(element, Event):
-        require_event(f"{section}.{name}", element)
-    if isinstance(element, Friction):
-        given = (element.N is not None) + (element.limit is not None)
-        if given != 1 and not (given == 0 and element.load is not None):
-            found = "neither" if element.N is None else "both"
-            raise ProblemError(
-                f"{where}: found {found} of N and limit, exactly one is needed: N, the normal "
-                "force, or limit, the friction force itself (write N = 1 N where mu_s and mu_d "
-                "are forces in newtons)"
-            )
-        require_load(problem, where, element)
-        if element.N is not None and element.law is None:
-            raise ProblemError(f"{where}: N is given without mu; give mu, or mu_s and mu_d")
-        _one_of(where, element, "direction", "sliding", "plane")
-        require_plane(where, element)
-        require_position(where, element)
-        if element.sliding is not None and element.reaction is not None:
-            raise ProblemError(
-                f"{where}.reaction: cannot be combined with sliding, whose direction depends on "
-                "position"
-            )
-    if isinstance(element, AbstractController):
-        require_controller(problem, where, element)
-    if isinstance(element, JenkinsCoupling):
-        require_coupling(problem, where, element)
-    if isinstance(element, Contact) and element.partner is not None:
-        require_in_space(problem, where, element)
-    elif isinstance(element, Contact) and element.contact_radius is not None:
-        raise ProblemError(
-            f"{where}.contact_radius: is given without surface or sphere, which it needs"
-        )
-    elif isinstance(element, Contact) and element.point is not None:
-        require_touching(problem, where, element)
-    elif isinstance(element, Contact):
-        _contact(where, element)
-    if isinstance(element, Joint):
-        _joint(where, element)
-    if isinstance(element, AbstractComposite):
-        _refuse_problems(where, element)
+    for kind, check in _CHECKS.items():
+        if isinstance(element, kind):
+            check(problem, where, element)
     for field, known in about(type(element)).items():
         load = getattr(element, field)
         if known.form == "elements" and load is not None:
@@ -236,7 +200,43 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
         require_link(problem, name, element)
 
 
-def _refuse_problems(where: str, element: Any) -> None:
+def _friction(problem: AbstractProblem, where: str, element: Friction) -> None:
+    given = (element.N is not None) + (element.limit is not None)
+    if given != 1 and not (given == 0 and element.load is not None):
+        found = "neither" if element.N is None else "both"
+        raise ProblemError(
+            f"{where}: found {found} of N and limit, exactly one is needed: N, the normal "
+            "force, or limit, the friction force itself (write N = 1 N where mu_s and mu_d "
+            "are forces in newtons)"
+        )
+    require_load(problem, where, element)
+    if element.N is not None and element.law is None:
+        raise ProblemError(f"{where}: N is given without mu; give mu, or mu_s and mu_d")
+    _one_of(where, element, "direction", "sliding", "plane")
+    require_plane(where, element)
+    require_position(where, element)
+    if element.sliding is not None and element.reaction is not None:
+        raise ProblemError(
+            f"{where}.reaction: cannot be combined with sliding, whose direction depends on "
+            "position"
+        )
+
+
+def _contact(problem: AbstractProblem, where: str, contact: Contact) -> None:
+    if contact.partner is not None:
+        require_in_space(problem, where, contact)
+    elif contact.contact_radius is not None:
+        raise ProblemError(
+            f"{where}.contact_radius: is given without surface or sphere, which it needs"
+        )
+    elif contact.point is not None:
+        require_touching(problem, where, contact)
+    else:
+        _contact_along(where, contact)
+
+
+def _refuse_problems(problem: AbstractProblem | None, where: str, element: Any) -> None:
+    del problem
     for field, message in element.problems():
         raise ProblemError(f"{where}.{field}: {message}")
 
@@ -270,7 +270,8 @@ def _fields(where: str, element) -> None:
             )
 
 
-def _joint(where: str, joint: Joint) -> None:
+def _joint(problem: AbstractProblem, where: str, joint: Joint) -> None:
+    del problem
     if (joint.law is None) != (joint.sliding is None):
         found, missing = ("sliding", "mu") if joint.law is None else ("mu", "sliding")
         raise ProblemError(
@@ -293,7 +294,7 @@ def _one_of(where: str, element, *fields: str) -> None:
         raise ProblemError(f"{where}: found {found} of {names}, exactly one is needed")
 
 
-def _contact(where: str, contact: Contact) -> None:
+def _contact_along(where: str, contact: Contact) -> None:
     require_plane(where, contact)
     curved = isinstance(contact.gap, Gap)
     for field in ("line", "circle", "polygon", "radius", "circle_radius"):
@@ -316,6 +317,18 @@ def _contact(where: str, contact: Contact) -> None:
             f"{where}: {found} is given without {missing}; give both, or neither "
             "for a frictionless contact"
         )
+
+
+#: Further checks of the structure of elements, by their class.
+_CHECKS: dict[type, Callable[[AbstractProblem, str, Any], None]] = {
+    Event: require_event,
+    Friction: _friction,
+    AbstractController: require_controller,
+    JenkinsCoupling: require_coupling,
+    Contact: _contact,
+    Joint: _joint,
+    AbstractComposite: _refuse_problems,
+}
 
 
 def _directions(element) -> dict[str, Direction]:
@@ -402,7 +415,7 @@ def _own_sentences(where: str, element) -> None:
     if isinstance(element, Contact) and not 0.0 <= float(element.e) <= 1.0:
         raise ProblemError(f"{where}.e: found {float(element.e):g}, must lie between 0 and 1")
     if isinstance(element, AbstractHysteresis | StateFeedback):
-        _refuse_problems(where, element)
+        _refuse_problems(None, where, element)
 
 
 def _bounds(problem: AbstractProblem) -> None:
@@ -442,7 +455,7 @@ def _values(where: str, section: str, element, time) -> None:
                 "increasing values and as many values of F"
             )
     if isinstance(element, AbstractBristle):
-        _refuse_problems(where, jax.tree.map(np.asarray, element))
+        _refuse_problems(None, where, jax.tree.map(np.asarray, element))
     require_functions_of_time(where, section, element, time)
 
 

@@ -85,8 +85,8 @@ def kinds_of(experiments: Sequence[Experiment]) -> list[Group]:
 
 
 def remarks_on_kinds(kinds: Sequence[Group], groups: Sequence[Group] | None) -> list[str]:
-    """What a comparison cannot say of records of another kind; ``groups``: records that were left
-    out together, None for pieces of each record."""
+    """Remarks on what a comparison cannot say of records of another kind; ``groups``: records that
+    were left out together, None for pieces of each record."""
     if len(kinds) == 1:
         return [
             f"all records are of one kind of excitation ({_names(kinds[0])}): no law was judged on "
