@@ -152,8 +152,8 @@ SENTENCES = [
     ),
     (
         '"0.5*m*l^2*v.phi^2"\n[contact]\ngap = "5 mm"',
-        "contact.normal: found none; give a degree of freedom such as 'y', or in place of it the "
-        "gap as a function of positions such as 'y - r*cos(phi)', or the point of a body",
+        "contact.normal: found none; give a degree of freedom such as 'y', or the gap "
+        "as a function of positions such as 'y - r*cos(phi)', or the point of a body",
     ),
     (
         '"0.5*m*l^2*v.phi^2"\n[contact]\ngap = "x"\nsliding = "l*phi"',

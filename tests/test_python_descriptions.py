@@ -162,7 +162,7 @@ def test_one_name_is_one_degree_of_freedom(dofs):
 J_IS_ZERO = (
     "body.bob.J: found 0, must be positive: a body turns; for a point mass give two degrees of "
     "freedom with a mass along each, or, where joints or contacts refer to its points, a J that is "
-    "small beside m times their distance squared"
+    "small compared with m times their distance squared"
 )
 
 
