@@ -269,7 +269,7 @@ class Objective:
             return [np.asarray(f)[: count - first] for f in found]
 
         firsts = range(0, count, size)
-        self._work += len(firsts) * self.measured.shape[0] * (1 + local.shape[-1])
+        self._work += len(firsts) * size * self.measured.shape[0] * (1 + local.shape[-1])
         if len(firsts) == 1:
             return run(0)
         parts = list(_pool().map(run, firsts))
