@@ -194,6 +194,15 @@ def judge(base: tuple[str, Answer], other: tuple[str, Answer], tolerance: float)
     return "edge motion" if flagged(a) or flagged(b) else "WRONG motion"
 
 
+def impacts_follow(answer: Answer, step: float) -> bool:
+    """Whether two contacts close within a ``step`` [s], which then has the impacts of both at once
+    where one follows from the other."""
+    own = answer["events.impact"].astype(bool)
+    times, contacts = answer["events.time"][own], answer["events.contact"][own]
+    after = np.diff(times)
+    return bool(np.any((after > 0.0) & (after < step) & (np.diff(contacts) != 0)))
+
+
 def stepped(text: str, answer: Answer, steps: int) -> str:
     """Difference of the motion from that in small steps; more steps if these are too coarse."""
     import stepped_systems  # which needs numba
@@ -215,6 +224,8 @@ def stepped(text: str, answer: Answer, steps: int) -> str:
         said = f"{found:.1e} apart, steps {error:.1e}"
     if found <= 3.0 * error + 1e-4:
         return "steps too coarse"
+    if impacts_follow(answer, end / (4 * count)):
+        return "several impacts in a step"
     return f"{'edge' if flagged(answer) else 'WRONG'} motion ({said})"
 
 

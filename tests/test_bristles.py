@@ -288,6 +288,36 @@ def test_an_impact_turns_the_sliding_of_bristles(name):
     np.testing.assert_allclose(found, expected, atol=2e-7)
 
 
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_the_slope_of_a_rate_is_there_where_the_rate_is_zero(side):
+    """Dahl's bristle in steady sliding; one of Bouc and Wen that passes zero."""
+    dahl = jfric.Dahl("u", sigma=200.0, F_c=1.0)
+    slope = jax.grad(lambda z: dahl.rate(0.5 * side, z, side))(side * 0.005)
+    assert float(slope) == pytest.approx(-0.5 * 200.0)
+    bent = jfric.BoucWen("u", k=1.0, beta=3.0, gamma=0.0, n=1.0)
+    slope = jax.grad(lambda z: bent.rate(0.5 * side, z, side))(0.0)
+    assert float(slope) == pytest.approx(-3.0 * 0.5)
+
+
+def test_steps_with_derivatives_of_a_bristle_in_steady_sliding_are_few():
+    """The derivative of its rate was zero at some instants: 30 times as many steps."""
+    parts = {
+        "mass": jfric.Mass("u", 1.0),
+        "spring": jfric.Spring("u", 5.0),
+        "load": {
+            "drive": jfric.Load("u", jfric.Harmonic(2.2, 3.0)),
+            "tremble": jfric.Load("u", jfric.Harmonic(1.0, 14.0)),
+        },
+        "dahl": jfric.Dahl("u", sigma=160.015, F_c=0.758),
+    }
+    problem = jfric.Problem(["u"], parts, time=1.5)
+    plain, with_derivatives = (
+        int(jfric.simulate(problem, jfric.EventDriven(adjoint=way)).final.steps)
+        for way in ("none", "forward")
+    )
+    assert with_derivatives < 8 * plain
+
+
 @pytest.mark.slow
 def test_rest_is_no_trouble_for_stiff_steps():
     """Accelerations are rounding errors there, and steps were shortened without end."""

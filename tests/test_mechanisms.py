@@ -244,7 +244,7 @@ def test_slider_crank_with_friction_in_single_precision():
         assert solution.q.dtype == jnp.float32
     expected = np.array([solve(t) for solve, t in pieces])
     np.testing.assert_allclose(solution.q[:, 2], expected[:, 0], rtol=0.0, atol=1e-4)
-    np.testing.assert_allclose(solution.v[:, 2], expected[:, 1], rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(solution.v[:, 2], expected[:, 1], rtol=2e-4, atol=1e-3)
 
 
 def four_bar_linkage(start: tuple[float, float], end: float) -> jfric.Problem:

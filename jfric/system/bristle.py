@@ -18,7 +18,7 @@ from jfric.numerics.choice import select
 from jfric.system.direction import Direction, as_direction
 from jfric.system.fields import Scalar, holds, scalar
 from jfric.system.friction import Growth, as_load
-from jfric.system.laws import power
+from jfric.system.laws import odd_power, power
 
 
 class AbstractBristle(eqx.Module):
@@ -111,7 +111,7 @@ class Dahl(AbstractBristle):
 
     def rate(self, gamma, z, side):
         r = 1.0 - side * self.sigma * z / self.F_c
-        return gamma * jnp.sign(r) * power(jnp.abs(r), self.exponent)
+        return gamma * odd_power(r, self.exponent)
 
     def friction(self, gamma, z, side):
         return self.sigma * z
@@ -165,9 +165,8 @@ class BoucWen(AbstractBristle):
         return None
 
     def rate(self, gamma, z, side):
-        size = power(jnp.abs(z), self.n)
-        bends = self.beta * side * jnp.sign(z) + self.gamma
-        return gamma * (self.A - bends * size)
+        bends = self.beta * side * odd_power(z, self.n) + self.gamma * power(jnp.abs(z), self.n)
+        return gamma * (self.A - bends)
 
     def friction(self, gamma, z, side):
         return self.k * z

@@ -407,6 +407,13 @@ def power(x, exponent):
     return select(positive, select(positive, x, 1.0) ** exponent, at_zero)
 
 
+def odd_power(x, exponent):
+    """``|x|^exponent sign(x)`` for exponents of at least 1, with its slope at zero."""
+    positive = jnp.abs(x) > 0
+    size = select(positive, jnp.abs(x), 1.0) ** (exponent - 1.0)
+    return x * select(positive, size, select(exponent == 1.0, 1.0, 0.0))
+
+
 #: Laws by the name that files use. If given fields fit several laws, the first one is taken.
 LAWS: dict[str, type[AbstractLaw]] = {
     "coulomb": Coulomb,
