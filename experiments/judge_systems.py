@@ -172,7 +172,12 @@ def apart(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def judge(base: tuple[str, Answer], other: tuple[str, Answer], tolerance: float) -> str:
-    """An empty text, or how two answers differ; the first word is ``WRONG`` if no flag says so."""
+    """An empty text, or how two answers differ; the first word is ``WRONG`` if no flag says so.
+
+    A full log of events, which two parts of a run have twice, is no reason for another motion.
+    """
+    from jfric import Status
+
     (outcome, a), (second, b) = base, other
     words = [x.split(":")[0] for x in (outcome, second)]
     if "traceback" in words or "crash" in words:
@@ -181,11 +186,12 @@ def judge(base: tuple[str, Answer], other: tuple[str, Answer], tolerance: float)
         return f"outcome: {outcome[:60]} -> {second[:60]}"
     if outcome != "answered":
         return ""
-    if a["status"] != b["status"]:
+    full = {int(a["status"]), int(b["status"])} == {int(Status.OK), int(Status.MAX_EVENTS)}
+    if a["status"] != b["status"] and not full:
         honest = flagged(a) or flagged(b) or int(a["status"]) * int(b["status"]) != 0
         names = f"{status_name(a['status'])} -> {status_name(b['status'])}"
         return f"{'edge' if honest else 'WRONG'} status: {names}"
-    if int(a["status"]) != 0:
+    if int(a["status"]) != 0 and not full:
         return ""
     if apart(a["q"], b["q"]) <= tolerance and a["flags"] == b["flags"]:
         return ""
@@ -197,6 +203,8 @@ def judge(base: tuple[str, Answer], other: tuple[str, Answer], tolerance: float)
 def impacts_follow(answer: Answer, step: float) -> bool:
     """Whether two contacts close within a ``step`` [s], which then has the impacts of both at once
     where one follows from the other."""
+    if "events.impact" not in answer:
+        return False
     own = answer["events.impact"].astype(bool)
     times, contacts = answer["events.time"][own], answer["events.contact"][own]
     after = np.diff(times)

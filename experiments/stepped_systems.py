@@ -676,6 +676,18 @@ def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, pla
                 speed[r] = now
             if not again:
                 break
+        fastest = np.max(np.abs(v)) + np.max(np.abs(trial))
+        for r in range(rows):
+            if kinds[r] != NORMAL or not active[r] or p[r, 0] <= 0.0:
+                continue
+            opens = numbers[r, 1] * min(before[r], 0.0)
+            for i in range(n):
+                opens += w[r, i] * trial[i]
+            for i in range(bases):
+                opens += w[r, n + i] * base_v[i]
+            if opens > 1e-3 * fastest + 1e-9:
+                # The rounds run in a circle where friction can hold itself.
+                return found, np.nan
         turns = False
         for r in range(rows):
             if not plane[r] or not active[r] or stuck[r] or numbers[r, 2] <= numbers[r, 4]:

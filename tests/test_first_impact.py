@@ -211,6 +211,24 @@ def test_rest_where_a_stiffness_changes_is_an_edge(element, at, exists):
 
 
 @pytest.mark.parametrize(
+    ("belt", "v", "load", "exists"),
+    [(0.5, 0.5, 3.0, False), (0.5, 0.4, 3.0, True), (0.5, 0.5, 0.3, True), (0.0, 0.0, 3.0, True)],
+    ids=["with it", "slower", "stuck", "rest"],
+)
+def test_a_start_with_the_velocity_of_the_belt_is_an_edge(belt, v, load, exists):
+    """A body that is faster than the belt at first slides the other way; bodies at rest are not
+    there by coincidence."""
+    parts = {
+        "mass": jfric.Mass("x", 1.0),
+        "load": jfric.Load("x", -load),
+        "friction": jfric.Friction("x", jfric.Coulomb(0.5), N=1.0, belt=belt),
+    }
+    start = {"x": jfric.InitialState(v=v)}
+    solution = jfric.simulate(jfric.Problem(["x"], parts, initial=start, time=0.5))
+    assert bool(solution.differentiable) is exists
+
+
+@pytest.mark.parametrize(
     ("load", "gap", "exists", "x"),
     [(0.3, 0.1, True, 0.0), (0.7, 0.0, False, 0.0), (0.7, 1e-9, True, 0.1)],
     ids=["floor", "squeezed", "clearance"],

@@ -39,7 +39,11 @@ def test_differences_have_names():
     assert judge(one, other, 0.1) == ""
     on_edge = answer(other[1]["q"], flags=int(jfric.Flag.TIE))
     assert judge(one, on_edge, 1e-6) == "edge motion"
-    assert judge(one, answer(one[1]["q"], status=1), 1e-6).startswith("WRONG status: ok -> ")
+    stopped = answer(one[1]["q"], status=int(jfric.Status.MAX_STEPS))
+    assert judge(one, stopped, 1e-6).startswith("WRONG status: ok -> ")
+    logged = answer(one[1]["q"], status=int(jfric.Status.MAX_EVENTS))
+    assert judge(one, logged, 1e-6) == ""
+    assert judge(other, logged, 1e-6) == "WRONG motion"
     assert judge(one, ("traceback: KeyError: 'x'", {}), 1e-6).startswith("WRONG outcome")
 
 

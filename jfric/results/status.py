@@ -146,10 +146,11 @@ class Flag(IntFlag):
     #: Values and derivatives at an instant are those of one side. One of these holds: an event lies
     #: exactly on an output, a sample of a controller or the end. An impact lies on the start or on
     #: a break of a function of time. The start lies on the level of an event that changes or ends
-    #: the motion. The start is at rest where a spring's stiffness changes. Contacts hold a body
-    #: that would slide if one of them had a clearance. A time-stepping scheme chose among forces
-    #: that are not unique. An event at the end has not happened yet: derivatives by ``time.end``
-    #: are rates of the motion before it.
+    #: the motion. Bodies that slide at once start with equal velocities that are not zero. The
+    #: start is at rest where a spring's stiffness changes. Contacts hold a body that would slide if
+    #: one of them had a clearance. A time-stepping scheme chose among forces that are not unique.
+    #: An event at the end has not happened yet: derivatives by ``time.end`` are rates of the motion
+    #: before it.
     ONE_SIDED = (
         2048,
         "an event lies exactly on an output, the end or the start, the start is at rest where a "

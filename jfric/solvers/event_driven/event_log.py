@@ -122,6 +122,16 @@ def changed_together(prepared: Prepared, changed: Bool[Array, " c"]) -> Bool[Arr
     return jnp.pad(found, (0, changed.shape[0] - nt))
 
 
+def _slides_at_once(prepared, state: State, signs: Signs) -> Bool[Array, ""]:
+    """Whether a motion starts with equal velocities of two bodies that slide at once: a body that
+    is faster at first slides the other way. Of bodies at rest this is not by coincidence."""
+    mechanics, nt = prepared.mechanics, prepared.nt
+    meets = rules.slides(state.mode) & (signs.order[:nt] > 0) & (state.t == state.start)
+    speed = matvec(jnp.abs(mechanics.W_T), jnp.abs(state.v))
+    speed = speed + jnp.abs(mechanics.belt_velocities(state.t))
+    return jnp.any(meets & (speed > velocity_tolerance(prepared, state.t, state.v_scale)[:nt]))
+
+
 def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
     """Flags that follow from the decisions of a pass."""
     nt, redundant = prepared.nt, equations.redundant
@@ -161,6 +171,7 @@ def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
                 free = jnp.abs(equations.null[nt:]) > constants(equations.null.dtype).zero ** 0.5
                 pressed = pressed & jnp.any(free, axis=1)[None]
         flags = flags | select(jnp.any(pressed), int(Flag.ONE_SIDED), 0)
+    flags = flags | select(_slides_at_once(prepared, state, signs), int(Flag.ONE_SIDED), 0)
     piecewise = prepared.mechanics.piecewise
     if piecewise.tables:
         stays = signs.null[2 * nt :][: 2 * piecewise.count].reshape(2, -1).T
