@@ -3,6 +3,8 @@
 import functools
 import itertools
 import re
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +15,7 @@ from differences import fourth_order
 from references import lugre
 from references.bouncing import bounced
 from scipy.integrate import solve_ivp
+from test_experiments import optimised
 
 import jfric
 from jfric.files.read_toml import loads
@@ -316,6 +319,42 @@ def test_steps_with_derivatives_of_a_bristle_in_steady_sliding_are_few():
         for way in ("none", "forward")
     )
     assert with_derivatives < 8 * plain
+
+
+REVERSE = """
+import jfric; jfric.compile_quickly()
+import jax, jax.numpy as jnp, numpy as np
+jax.config.update("jax_enable_x64", True)
+parts = {
+    "mass": jfric.Mass("u", 2.0), "spring": jfric.Spring("u", 2.4),
+    "damper": jfric.Damper("u", 0.36),
+    "load": jfric.Load("u", jfric.Harmonic(1.0, 2.7, 0.06)),
+    "bouc_wen": jfric.BoucWen({"u": 1.45}, k=8.1, n=1.0, A=1.0, beta=4.2, gamma=4.2),
+}
+problem = jfric.Problem(["u"], parts, initial={"u": jfric.InitialState(v=0.6)}, time=4.0)
+
+def end(x, adjoint):
+    changed = jfric.set_parameters(problem, {"bouc_wen.n": x})
+    final = jfric.simulate(changed, jfric.EventDriven(adjoint=adjoint)).final
+    return jnp.stack([final.q[0], final.v[0]]), final.steps
+
+ahead = jax.jit(jax.jacfwd(lambda x: end(x, "forward"), has_aux=True))
+back = jax.jit(jax.jacrev(lambda x: end(x, "reverse"), has_aux=True))
+off = [np.abs(ahead(x)[0] - back(x)[0]).max() for x in np.linspace(1.0, 1.02, 16)]
+print(max(off), ahead(1.0)[1])
+"""
+
+
+@pytest.mark.slow
+def test_the_reverse_mode_takes_the_steps_of_the_run():
+    """Lengths of steps that follow from errors of rounding differ where a pass is computed again:
+    parts of the motion were left out or came twice. Shown by optimised code alone."""
+    command = [sys.executable, "-c", REVERSE]
+    done = subprocess.run(command, capture_output=True, text=True, env=optimised(), timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    off, steps = map(float, done.stdout.split())
+    assert steps > 128, "more passes than states are stored"
+    assert off < 1e-12
 
 
 @pytest.mark.slow

@@ -294,6 +294,24 @@ def test_derivatives_are_quotients_of_differences_or_refused():
         jax.jvp(lambda values: end(values, "none"), (at,), (at,))
 
 
+def test_reverse_mode_is_refused_in_a_sentence_where_there_is_none():
+    """An error about loops came from JAX, which names no setting of a solver."""
+
+    def end(k, adjoint):
+        parts = {"mass": jfric.Mass("x", 1.0)}
+        parts["spring"] = {f"k{i}": jfric.Spring("x", stiffness) for i, stiffness in enumerate(k)}
+        problem = jfric.Problem(["x"], parts, initial={"x": jfric.InitialState(1.0)}, time=0.5)
+        return jfric.simulate(problem, jfric.EventDriven(adjoint=adjoint)).final.q[0]
+
+    with pytest.raises((RuntimeError, jfric.ProblemError), match=r"^adjoint: 'forward' has d"):
+        jax.grad(end)(jnp.ones(1), "forward")
+    with pytest.raises((RuntimeError, jfric.ProblemError), match=r"^adjoint: 'auto' has .*der"):
+        jax.grad(end)(jnp.ones(17), "auto")
+    slopes = jax.jacfwd(end)(jnp.ones(17), "auto")
+    omega = 17**0.5
+    np.testing.assert_allclose(slopes, -0.5 * np.sin(0.5 * omega) / (2.0 * omega), rtol=1e-9)
+
+
 @pytest.mark.slow
 def test_derivatives_through_sliders_are_those_of_reverse_mode_and_differences():
     names = ("maxwell_slip.k", "maxwell_slip.R", "spring.k", "mass.m", "initial.x.v")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -205,6 +206,11 @@ def is_real(x) -> bool:
 
 #: Largest number of numbers with derivatives for which this is done; beyond, forward mode only.
 MOST = 16
+#: Error of reverse mode where there is none.
+NO_REVERSE = (
+    "adjoint: {} derivatives by jax.jvp and jax.jacfwd only; choose 'reverse' for jax.grad and "
+    "jax.jacrev"
+)
 
 
 def with_sensitivities(function: Callable, *arguments: Any, plain: Callable | None = None) -> Any:
@@ -245,8 +251,9 @@ def with_sensitivities(function: Callable, *arguments: Any, plain: Callable | No
             return [x if is_real(x) else None for x in found], found
 
         active, change = [values[i] for i in chosen], [changes[i] for i in chosen]
-        if sum(x.size for x in active) > MOST:
+        if (count := sum(x.size for x in active)) > MOST:
             _, slopes, found = jax.jvp(of, (active,), (change,), has_aux=True)
+            slopes = forward_only(slopes, NO_REVERSE.format(f"'auto' has with {count} numbers"))
             slopes = [_zero(x) if dx is None else dx for x, dx in zip(found, slopes, strict=True)]
             return found, slopes
 
@@ -277,6 +284,12 @@ def without_derivatives(function: Callable, *arguments: Any) -> Any:
         )
 
     return with_sensitivities(refuse, *arguments, plain=function)
+
+
+def forward_only(values, told: str):
+    """``values``, whose derivatives exist in forward mode; reverse mode raises the error ``told``
+    in place of one about loops."""
+    return eqxi.nondifferentiable_backward(values, msg=told)
 
 
 def _zero(x) -> Any:

@@ -12,7 +12,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError
-from jfric.numerics.by_batch import Sizes, by_batch, with_sensitivities, without_derivatives
+from jfric.numerics.by_batch import (
+    NO_REVERSE,
+    Sizes,
+    by_batch,
+    forward_only,
+    with_sensitivities,
+    without_derivatives,
+)
 from jfric.numerics.choice import select
 from jfric.numerics.loops import Shared, keep, require_adjoint, run_passes
 from jfric.numerics.lowering import Constants
@@ -283,23 +290,22 @@ class AbstractSolver(eqx.Module):
     ) -> tuple[Any, Records]:
         """Run passes to ``until`` [s]; returns the state there and the filled buffers."""
         one = self.next_pass(problem, prepared, state, ts, until, force)
-        first = state.steps - samples_of(state)
-
-        def active(s):
-            # Passes that end at a sample do not count.
-            within = s.steps - samples_of(s) - first < self.max_steps
-            return _is_ok(s) & self.unfinished(prepared, s, until) & within
+        lengths = None
+        if self.adjoint == "reverse" and self.measures(prepared):
+            lengths = self._lengths(problem, prepared, state, records, ts, until, force)
 
         def body(s, r: Records, on, *common):
             new, r, piece = one.call(s, r, on, *common)
             new = one_sided(self, s, new, until, near_outputs(ts, r.written))
+            if lengths is not None:
+                new = dataclasses.replace(new, h_max=lengths[s.steps - state.steps])
             if r.dense is not None and piece is not None:
                 r = r._replace(dense=store(r.dense, piece(), on & (new.t > s.t)))
             return new, r
 
         return run_passes(
             body,
-            active,
+            self._active(prepared, state, until),
             state,
             records,
             max_steps=self.max_steps,
@@ -309,6 +315,53 @@ class AbstractSolver(eqx.Module):
             kernels=one.kernels,
             shared=one.shared,
         )
+
+    def _active(self, prepared: Any, state: Any, until) -> Callable:
+        """Whether a run that began in ``state`` goes on."""
+        first = state.steps - samples_of(state)
+
+        def active(s):
+            # Passes that end at a sample do not count.
+            within = s.steps - samples_of(s) - first < self.max_steps
+            return _is_ok(s) & self.unfinished(prepared, s, until) & within
+
+        return active
+
+    def measures(self, prepared: Any) -> bool:
+        """Whether the field ``h_max`` of states, the length of the next step, follows from the
+        error of the last one. This error may be one of rounding, and another one where a pass is
+        computed again. In reverse mode all lengths are therefore found first."""
+        del prepared
+        return False
+
+    def _lengths(
+        self, problem: Problem, prepared: Any, state: Any, records: Records, ts, until, force
+    ) -> Float[Array, " s"]:
+        """``h_max`` after each pass of a run."""
+        known = (problem, prepared, state, records, ts, until, force)
+        arrays, rest = eqx.partition(known, eqx.is_array)
+        known = eqx.combine(jax.lax.stop_gradient(arrays), rest)
+        problem, prepared, state, records, ts, until, force = known
+        one = self.next_pass(problem, prepared, state, ts, until, force)
+
+        def body(s, both, on, *common):
+            r, lengths = both
+            new, r, _ = one.call(s, r, on, *common)
+            place = select(on, s.steps - state.steps, self.max_steps)
+            return new, (r, lengths.at[place].set(new.h_max, mode="drop"))
+
+        lengths = jnp.full((self.max_steps,), jnp.inf, state.h_max.dtype)
+        _, (_, lengths) = run_passes(
+            body,
+            self._active(prepared, state, until),
+            state,
+            (records, lengths),
+            max_steps=self.max_steps,
+            adjoint="none",
+            given=prepared,
+            shared=one.shared,
+        )
+        return jax.lax.stop_gradient(lengths)
 
     def refined(self, problem: Problem) -> Self | None:
         """Copy of this solver with finer steps or tolerances; None where the steps are exact, or
@@ -475,6 +528,8 @@ def differentiable(
             return with_sensitivities(run, solver, *arguments, plain=plain)
         case "none":
             return without_derivatives(run, solver, *arguments)
+        case "forward":
+            return forward_only(run(solver, *arguments), NO_REVERSE.format("'forward' has"))
     return run(solver, *arguments)
 
 

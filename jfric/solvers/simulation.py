@@ -12,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 from jfric.errors import ProblemError, require_no_text, warn
+from jfric.numerics.by_batch import NO_REVERSE
 from jfric.numerics.compilation import Options, no_options, quick_options, single_options
 from jfric.numerics.kept_programs import Kept
 from jfric.numerics.limits import EVENTS, require_count, require_sizes
@@ -91,7 +92,13 @@ def call_compiled(
     if not solver.compile_quickly or is_traced(arguments):
         options = no_options
     with collecting_later():
-        return _compiled(function, options)(*arguments)
+        try:
+            return _compiled(function, options)(*arguments)
+        except ValueError as error:
+            # JAX names no setting of the solver.
+            if "does not support reverse-mode" not in str(error):
+                raise
+            raise ProblemError(NO_REVERSE.format(f"{solver.adjoint!r} has")) from None
 
 
 def _pieces(solver: AbstractSolver, ts, dense: bool | int) -> int:

@@ -163,6 +163,10 @@ class EventDriven(AbstractSolver):
         late = super().unfinished(prepared, state, until)
         return late if state.watch is None else late & ~state.watch.stopped
 
+    def measures(self, prepared: Prepared) -> bool:
+        """Whether lengths of steps follow from their errors."""
+        return not isinstance(_make_flow(self, prepared), ExactFlow)
+
     def arrived(self, state: State) -> Bool[Array, ""]:
         """Whether the last pass ended at an event."""
         return state.arrived
