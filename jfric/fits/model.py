@@ -22,7 +22,7 @@ from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import Data, check_inputs, with_inputs
 from jfric.fits.measurement import acting, measurement_parameters, shown, total_delay
 from jfric.fits.memory import START, bounded_states, with_starts
-from jfric.numerics.loops import keep, run_passes
+from jfric.numerics.loops import Adjoint, keep, run_passes
 from jfric.numerics.polynomials import horner, with_derivatives
 from jfric.results.signals import Command, Signal, find_signal, look_up
 from jfric.results.solution import Solution
@@ -97,8 +97,10 @@ class AbstractModel(eqx.Module):
         """A copy of this model with finer steps; None where the steps are exact."""
         return None
 
-    def reverse(self) -> AbstractModel:
-        """The model for derivatives in reverse mode: this one unless overridden."""
+    def with_adjoint(self, adjoint: Adjoint) -> AbstractModel:
+        """The model for derivatives in reverse mode (``"reverse"``) or for none (``"none"``): this
+        one unless overridden."""
+        del adjoint
         return self
 
     def remarks(self) -> list[str]:
@@ -232,8 +234,8 @@ class OutputModel(AbstractModel):
         finer = self.solver.refined(self.problem)
         return None if finer is None else dataclasses.replace(self, solver=finer)
 
-    def reverse(self) -> AbstractModel:
-        solver = dataclasses.replace(self.solver, adjoint="reverse")
+    def with_adjoint(self, adjoint: Adjoint) -> AbstractModel:
+        solver = dataclasses.replace(self.solver, adjoint=adjoint)
         return dataclasses.replace(self, solver=solver)
 
     def remarks(self) -> list[str]:

@@ -206,9 +206,11 @@ class Objective:
 
     def costs(self, x) -> np.ndarray:
         """Costs (B,) of members ``x`` (B, P), without derivatives; infinite where one fails."""
+        # Steps need not resolve derivatives.
+        plain = self.model.with_adjoint("none")
 
         def call(x, own):
-            pred, status = _predict_plainly(self.model, self.data, x, self.layout.paths)
+            pred, status = _predict_plainly(plain, self.data, x, self.layout.paths)
             return (_costs(self.misfit, pred, status, *own),)
 
         size = max(FEWEST, -(-PLAIN_MEMBERS // cores()))

@@ -340,7 +340,7 @@ def _value_and_gradient(objective: Objective, z: np.ndarray, chosen: np.ndarray 
     if chosen is not None:
         data = jax.tree.map(lambda a: np.asarray(a)[chosen], data)
         measured, weight, columns = measured[chosen], weight[chosen], columns[chosen]
-    model = objective.model.reverse() if reverse else objective.model
+    model = objective.model.with_adjoint("reverse") if reverse else objective.model
     numbers = map(jnp.asarray, (measured, weight))
     own = jnp.asarray(x[:, columns])
     value, slope = _compiled()(model, objective.misfit, layout.paths, reverse, own, data, *numbers)
