@@ -843,5 +843,5 @@ def test_sensitivities_of_few_and_of_many_numbers():
     many = jnp.ones(MOST + 1)
     _, change, _ = jax.jvp(lambda x: total(x, p, 5), (many,), (2.0 * many,), has_aux=True)
     np.testing.assert_array_equal(change, 192.0 * many.size)
-    with pytest.raises(RuntimeError, match="adjoint: 'auto' has with 17 numbers derivatives by"):
+    with pytest.raises(RuntimeError, match="adjoint: 'auto' with 17 numbers has derivatives by"):
         jax.grad(total, has_aux=True)(many, p, 5)

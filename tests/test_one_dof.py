@@ -305,7 +305,7 @@ def test_reverse_mode_is_refused_in_a_sentence_where_there_is_none():
 
     with pytest.raises((RuntimeError, jfric.ProblemError), match=r"^adjoint: 'forward' has d"):
         jax.grad(end)(jnp.ones(1), "forward")
-    with pytest.raises((RuntimeError, jfric.ProblemError), match=r"^adjoint: 'auto' has .*der"):
+    with pytest.raises((RuntimeError, jfric.ProblemError), match=r"^adjoint: 'auto' .*has der"):
         jax.grad(end)(jnp.ones(17), "auto")
     slopes = jax.jacfwd(end)(jnp.ones(17), "auto")
     omega = 17**0.5

@@ -208,7 +208,7 @@ def is_real(x) -> bool:
 MOST = 16
 #: Error of reverse mode where there is none.
 NO_REVERSE = (
-    "adjoint: {} derivatives by jax.jvp and jax.jacfwd only; choose 'reverse' for jax.grad and "
+    "adjoint: {} has derivatives by jax.jvp and jax.jacfwd only; choose 'reverse' for jax.grad and "
     "jax.jacrev"
 )
 
@@ -253,7 +253,7 @@ def with_sensitivities(function: Callable, *arguments: Any, plain: Callable | No
         active, change = [values[i] for i in chosen], [changes[i] for i in chosen]
         if (count := sum(x.size for x in active)) > MOST:
             _, slopes, found = jax.jvp(of, (active,), (change,), has_aux=True)
-            slopes = forward_only(slopes, NO_REVERSE.format(f"'auto' has with {count} numbers"))
+            slopes = forward_only(slopes, NO_REVERSE.format(f"'auto' with {count} numbers"))
             slopes = [_zero(x) if dx is None else dx for x, dx in zip(found, slopes, strict=True)]
             return found, slopes
 

@@ -291,7 +291,7 @@ class AbstractSolver(eqx.Module):
         """Run passes to ``until`` [s]; returns the state there and the filled buffers."""
         one = self.next_pass(problem, prepared, state, ts, until, force)
         lengths = None
-        if self.adjoint == "reverse" and self.measures(prepared):
+        if self.adjoint == "reverse" and self.adapts(prepared):
             lengths = self._lengths(problem, prepared, state, records, ts, until, force)
 
         def body(s, r: Records, on, *common):
@@ -327,7 +327,7 @@ class AbstractSolver(eqx.Module):
 
         return active
 
-    def measures(self, prepared: Any) -> bool:
+    def adapts(self, prepared: Any) -> bool:
         """Whether the field ``h_max`` of states, the length of the next step, follows from the
         error of the last one. This error may be one of rounding, and another one where a pass is
         computed again. In reverse mode all lengths are therefore found first."""
@@ -529,7 +529,7 @@ def differentiable(
         case "none":
             return without_derivatives(run, solver, *arguments)
         case "forward":
-            return forward_only(run(solver, *arguments), NO_REVERSE.format("'forward' has"))
+            return forward_only(run(solver, *arguments), NO_REVERSE.format("'forward'"))
     return run(solver, *arguments)
 
 

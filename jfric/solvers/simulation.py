@@ -98,7 +98,7 @@ def call_compiled(
             # JAX names no setting of the solver.
             if "does not support reverse-mode" not in str(error):
                 raise
-            raise ProblemError(NO_REVERSE.format(f"{solver.adjoint!r} has")) from None
+            raise ProblemError(NO_REVERSE.format(repr(solver.adjoint))) from None
 
 
 def _pieces(solver: AbstractSolver, ts, dense: bool | int) -> int:

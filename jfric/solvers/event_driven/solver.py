@@ -163,8 +163,8 @@ class EventDriven(AbstractSolver):
         late = super().unfinished(prepared, state, until)
         return late if state.watch is None else late & ~state.watch.stopped
 
-    def measures(self, prepared: Prepared) -> bool:
-        """Whether lengths of steps follow from their errors."""
+    def adapts(self, prepared: Prepared) -> bool:
+        """Whether lengths of steps follow from their errors: those of the exact flow do not."""
         return not isinstance(_make_flow(self, prepared), ExactFlow)
 
     def arrived(self, state: State) -> Bool[Array, ""]:
